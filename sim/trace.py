@@ -113,8 +113,8 @@ class Op:
         order, and those it changes in place; a storage changed in place is in
         ``reads`` as well unless its old contents do not matter.
     view : bool
-        Only makes a view: takes no time and touches no data (and may come after the
-        last real use of what it reads).
+        Only makes a view: touches no data, takes no time unless one was recorded, and
+        may come after the last real use of what it reads.
     random : bool
         Draws random numbers: a replay has to restore the generator first.
     time_ns : int or None
@@ -222,14 +222,16 @@ class Trace:
     def backward_start(self) -> int:
         """First operator that is not in the forward pass."""
         return next(
-            (i for i, op in enumerate(self.ops) if op.phase is not Phase.FORWARD), len(self.ops)
+            (i for i, op in enumerate(self.ops) if op.phase is not Phase.FORWARD),
+            len(self.ops),
         )
 
     @cached_property
     def backward_end(self) -> int:
         """First operator of the optimizer step, or the number of operators."""
         return next(
-            (i for i, op in enumerate(self.ops) if op.phase is Phase.OPTIMIZER), len(self.ops)
+            (i for i, op in enumerate(self.ops) if op.phase is Phase.OPTIMIZER),
+            len(self.ops),
         )
 
     @cached_property
@@ -297,7 +299,9 @@ def load_trace(path: Path | str) -> Trace:
     try:
         return trace_from_json(data)
     except TraceError as error:
-        raise TraceError(f"{path}: {error}; write it anew with `planezip trace`") from error
+        raise TraceError(
+            f"{path}: {error}; write it anew with `planezip trace`"
+        ) from error
 
 
 def trace_from_json(data: object) -> Trace:
@@ -305,13 +309,17 @@ def trace_from_json(data: object) -> Trace:
     if not isinstance(data, dict) or data.get("format") != "planezip-trace":
         raise TraceError("not a PlaneZip trace")
     if data.get("version") != TRACE_VERSION:
-        raise TraceError(f"version must be {TRACE_VERSION}, not {data.get('version')!r}")
+        raise TraceError(
+            f"version must be {TRACE_VERSION}, not {data.get('version')!r}"
+        )
     values = {k: v for k, v in data.items() if k not in ("format", "version")}
     for name, record in (("ops", Op), ("storages", Storage)):
         rows = values.get(name)
         if not isinstance(rows, list):
             raise TraceError(f"{name} must be a list, not {type(rows).__name__}")
-        values[name] = tuple(_record(record, row, f"{name}[{i}]") for i, row in enumerate(rows))
+        values[name] = tuple(
+            _record(record, row, f"{name}[{i}]") for i, row in enumerate(rows)
+        )
     trace: Trace = _record(Trace, values, "trace")
     return trace
 
@@ -336,7 +344,9 @@ def _record(record: Any, row: object, where: str) -> Any:
 
 def _integer(value: object, where: str) -> int:
     if type(value) is not int or not -1 <= value < _LIMIT:
-        raise TraceError(f"{where} must be an integer of at least -1, not {value!r:.40}")
+        raise TraceError(
+            f"{where} must be an integer of at least -1, not {value!r:.40}"
+        )
     return value
 
 
@@ -360,14 +370,18 @@ def _one_of(enum: type[StrEnum]) -> Any:
         try:
             return enum(str(value))
         except ValueError:
-            raise TraceError(f"{where} must be one of {list(enum)}, not {value!r:.40}") from None
+            raise TraceError(
+                f"{where} must be one of {list(enum)}, not {value!r:.40}"
+            ) from None
 
     return convert
 
 
 _FIELD: dict[str, Any] = {
     "int": _integer,
-    "int | None": lambda value, where: None if value is None else _integer(value, where),
+    "int | None": lambda value, where: (
+        None if value is None else _integer(value, where)
+    ),
     "str": _of_type(str),
     "bool": _of_type(bool),
     "tuple[int, ...]": _indices,
@@ -392,7 +406,9 @@ def _check(trace: Trace) -> None:
         "optimizer_state_bytes",
     ):
         if not 0 <= getattr(trace, name) < _LIMIT:
-            raise TraceError(f"{name} must not be negative, not {getattr(trace, name)!r}")
+            raise TraceError(
+                f"{name} must not be negative, not {getattr(trace, name)!r}"
+            )
     for i, op in enumerate(trace.ops):
         where = f"ops[{i}]"
         if order.index(op.phase) < phase:
@@ -400,7 +416,9 @@ def _check(trace: Trace) -> None:
         phase = order.index(op.phase)
         for number in (op.flops, op.float_elements, op.other_bytes, op.time_ns or 0):
             if not 0 <= number < _LIMIT:
-                raise TraceError(f"{where} has a count that is negative or too large: {number!r}")
+                raise TraceError(
+                    f"{where} has a count that is negative or too large: {number!r}"
+                )
         for name, group in (("reads", op.reads), ("writes", op.writes)):
             if len(set(group)) != len(group):
                 raise TraceError(f"{where}.{name} has a storage twice")
@@ -418,13 +436,24 @@ def _check(trace: Trace) -> None:
     for s, storage in enumerate(storages):
         where = f"storages[{s}]"
         if not 0 <= storage.bytes < _LIMIT:
-            raise TraceError(f"{where}.bytes must not be negative, not {storage.bytes!r}")
+            raise TraceError(
+                f"{where}.bytes must not be negative, not {storage.bytes!r}"
+            )
         if storage.is_float and storage.bytes % FLOAT_BYTES[storage.dtype]:
-            raise TraceError(f"{where}.bytes is not a multiple of the size of {storage.dtype}")
+            raise TraceError(
+                f"{where}.bytes is not a multiple of the size of {storage.dtype}"
+            )
         if storage.category not in CATEGORIES:
-            raise TraceError(f"{where}.category must be of Table III, not {storage.category!r:.40}")
-        if not max(storage.producer, 0) <= storage.death <= count or storage.producer < -1:
-            raise TraceError(f"{where} lives from {storage.producer} to {storage.death}")
+            raise TraceError(
+                f"{where}.category must be of Table III, not {storage.category!r:.40}"
+            )
+        if (
+            not max(storage.producer, 0) <= storage.death <= count
+            or storage.producer < -1
+        ):
+            raise TraceError(
+                f"{where} lives from {storage.producer} to {storage.death}"
+            )
         if storage.slot < 0:
             raise TraceError(f"{where}.slot must not be negative, not {storage.slot!r}")
         if storage.producer >= 0 and s not in trace.ops[storage.producer].writes:
