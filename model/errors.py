@@ -22,7 +22,7 @@ class ErrorCode(IntEnum):
     EXTRA = 10  # bytes after the last chunk
     # File container only, never from the hardware:
     FILE_HEADER = 32  # not a PlaneZip file, or a header that contradicts itself
-    CHECKSUM = 33  # decoded data do not match the checksum
+    CHECKSUM = 33  # bytes of a file do not match their checksum
 
 
 class StreamError(ValueError):
@@ -33,11 +33,14 @@ class StreamError(ValueError):
     code : ErrorCode
     chunk, block : int
         Where the fault is (docs/format.md, Errors).
+    detail : str
+        What a person should know beyond that; may be empty.
     """
 
     def __init__(self, code: ErrorCode, chunk: int = 0, block: int = 0, detail: str = "") -> None:
         self.code = code
         self.chunk = chunk
         self.block = block
+        self.detail = detail
         text = f"{code.name} in chunk {chunk}, block {block}"
         super().__init__(f"{text}: {detail}" if detail else text)
