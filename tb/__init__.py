@@ -1,0 +1,1 @@
+"""Benches of the hardware: cocotb tests, stream drivers, scoreboard, bulk harness."""

