@@ -113,8 +113,8 @@ class Op:
         order, and those it changes in place; a storage changed in place is in
         ``reads`` as well unless its old contents do not matter.
     view : bool
-        Only makes a view: touches no data, takes no time unless one was recorded, and
-        may come after the last real use of what it reads.
+        Only makes a view, or allocates: touches no data, takes no time unless one was
+        recorded, and may come after the last real use of what it reads.
     random : bool
         Draws random numbers: a replay has to restore the generator first.
     time_ns : int or None
