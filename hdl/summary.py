@@ -43,10 +43,9 @@ from __future__ import annotations
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data, enum
-
 from planezip.model.format import TAG_BITS, Parameters, PlaneCode
 
-__all__ = ["PlaneClass", "block_summary", "chunk_record"]
+__all__ = ["PlaneClass", "block_summary", "chunk_record", "plane_class"]
 
 
 class PlaneClass(enum.Enum, shape=3):
@@ -63,10 +62,11 @@ class PlaneClass(enum.Enum, shape=3):
     PRE_ZERO = 0b110
     ONE = 0b111
 
-    @classmethod
-    def of(cls, code: PlaneCode) -> PlaneClass:
-        """Class of a plane code; a zero run consists of planes of class ZERO."""
-        return cls[code.name] if code != PlaneCode.ZERO_RUN else cls.ZERO
+
+def plane_class(code: PlaneCode) -> PlaneClass:
+    """Class of a plane code; a zero run consists of planes of class ZERO."""
+    name = code.name if code != PlaneCode.ZERO_RUN else "ZERO"
+    return next(member for member in PlaneClass if member.name == name)
 
 
 def block_summary(parameters: Parameters) -> data.StructLayout:
