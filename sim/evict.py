@@ -1,0 +1,149 @@
+"""Stage two of Algorithm 1, and the two policies that are the same loop with another cost.
+
+While the plan's peak is above the budget, the tensor with the least cost per byte and
+second of idle time among those idle at the peak is evicted:
+
+* ``RECOMPUTE``: dropped; the cost is its replay, dropped inputs included, charged again
+  for every dropped tensor whose replay needs it (DTR's heuristic);
+* ``CHEAPER``: the smaller of that and the transfer, Equation 1; swapped if that is less;
+* ``LARGEST``: always swapped, by the largest product of bytes and idle time.
+
+A candidate whose eviction would push an operator that was within the budget above it is
+skipped, and looked at once more when nothing else is left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from planezip.sim.liveness import measure
+from planezip.sim.replay import DROP, KEEP, SWAP, chain
+
+__all__ = ["CHEAPER", "LARGEST", "RECOMPUTE", "cover_deficit", "cost_all"]
+
+RECOMPUTE, CHEAPER, LARGEST = 0, 1, 2
+
+
+@njit(cache=True)
+def cost_one(a, d, w, t):  # type: ignore[no-untyped-def]
+    """Chain of tensor ``t`` under the draft, entered into it."""
+    for i in range(d.input_count[t]):
+        d.needed_by[d.inputs[t, i], t] = 0
+    d.input_count[t] = 0
+    d.cost[t] = -1
+    if a.can_drop[t] == 0:
+        return
+    chain(a, t, d.state, w)
+    if w.out[4] == 0:
+        return
+    d.cost[t] = w.out[2]
+    d.extra[t] = w.out[3]
+    d.input_count[t] = w.out[1]
+    for i in range(w.out[1]):
+        d.inputs[t, i] = w.leaves[i]
+        d.needed_by[w.leaves[i], t] = 1
+
+
+@njit(cache=True)
+def cost_all(a, d, w):  # type: ignore[no-untyped-def]
+    """Chains of all tensors."""
+    for t in range(len(a.storage)):
+        cost_one(a, d, w, t)
+
+
+@njit(cache=True)
+def _drop(a, d, w, t, touched):  # type: ignore[no-untyped-def]
+    """Drop ``t``; the chains that read it where it lay go further back.
+
+    Returns their number, with the tensors in ``touched``.
+    """
+    d.state[t] = DROP
+    count = 0
+    for c in range(len(a.storage)):
+        if d.needed_by[t, c] == 1 and a.turn[t] > a.turn[c]:
+            touched[count] = c
+            count += 1
+    for i in range(count):
+        cost_one(a, d, w, touched[i])
+    return count
+
+
+@njit(cache=True)
+def _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times):  # type: ignore[no-untyped-def]
+    """Cheapest candidate idle at the peak and what to do with it; -1 if none is left."""
+    times[:] = 1
+    for c in range(len(a.storage)):
+        if d.state[c] == DROP:
+            for i in range(d.input_count[c]):
+                if a.turn[d.inputs[c, i]] > a.turn[c]:
+                    times[d.inputs[c, i]] += 1
+    best = -1
+    best_score = np.inf
+    best_state = DROP
+    for t in range(len(a.storage)):
+        if d.state[t] != KEEP or allowed[t] == 0 or blocked[t] == 1 or a.can_swap[t] == 0:
+            continue
+        if not (a.last_forward[t] < peak_op < a.first_backward[t]):
+            continue
+        idle = a.start[a.first_backward[t]] - a.start[a.last_forward[t] + 1]
+        if idle <= 0:
+            continue
+        size = a.size[a.storage[t]]
+        cost = np.inf
+        state = DROP
+        if d.cost[t] >= 0 and mode != LARGEST:
+            cost = float(d.cost[t] * times[t])
+        if mode == LARGEST:
+            cost, state = 1.0, SWAP
+        elif mode == CHEAPER and copy_ns[t] < cost:
+            cost, state = float(copy_ns[t]), SWAP
+        score = cost / (float(size) * float(idle))
+        if score < best_score:
+            best, best_score, best_state = t, score, state
+    return best, best_state
+
+
+@njit(cache=True)
+def cover_deficit(a, d, m, w, mode, copy_ns, budget, allowed):  # type: ignore[no-untyped-def]
+    """Evict until the peak of ``d`` is at most ``budget``.
+
+    Returns the operator of a peak that cannot be lowered, or -1; expects chains from
+    :func:`cost_all`.
+    """
+    blocked = np.zeros(len(a.storage), np.int64)
+    touched = np.zeros(len(a.storage), np.int64)
+    times = np.zeros(len(a.storage), np.int64)
+    progress = False
+    peak_op = measure(a, d, m)
+    before = m.peak.copy()
+    while m.peak[peak_op] > budget:
+        t, state = _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times)
+        if t < 0:
+            if not progress:
+                return peak_op
+            progress = False
+            blocked[:] = 0
+            continue
+        count = 0
+        if state == DROP:
+            count = _drop(a, d, w, t, touched)
+        else:
+            d.state[t] = state
+        before[:] = m.peak
+        new_peak_op = measure(a, d, m)
+        pushed = False
+        for op in range(len(a.time)):
+            if m.peak[op] > budget and before[op] <= budget:
+                pushed = True
+                break
+        if pushed:
+            blocked[t] = 1
+            d.state[t] = KEEP
+            for i in range(count):
+                cost_one(a, d, w, touched[i])
+            measure(a, d, m)
+        else:
+            progress = True
+            peak_op = new_peak_op
+    return -1

@@ -1,0 +1,201 @@
+"""Replay of a dropped tensor: which forward operators, at what cost, in how many bytes.
+
+A chain rebuilds one tensor just before its first backward use. It goes back from the
+tensor's writers to storages that are resident then: kept and swapped tensors, and
+dropped ones whose own replay comes earlier. Everything else that it needs it makes in
+buffers of its own, freed after their last use in the chain, so that nothing resident is
+touched; writes to parameters and buffers are left out, random operators draw the same
+numbers again. An older version of a storage (before a later in-place change) counts as
+not resident.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from planezip.sim.graph import Arrays, Graph, Ints
+
+__all__ = ["DROP", "KEEP", "SWAP", "Chain", "Scratch", "chain", "chain_of", "scratch"]
+
+KEEP, SWAP, DROP = 0, 1, 2
+
+
+class Scratch(NamedTuple):
+    """Work space of :func:`chain`; results are in ``ops``, ``leaves`` and ``out``.
+
+    ``out`` has the number of operators, of leaves, the cost in ns, the bytes that the
+    chain needs at most (the tensor included), and 1 if the tensor can be rebuilt.
+    """
+
+    ops: Ints
+    leaves: Ints
+    out: Ints
+    stamp: Ints
+    op_mark: Ints
+    leaf_mark: Ints
+    last: Ints
+    held_mark: Ints
+    pending: Ints
+
+
+def scratch(graph: Graph) -> Scratch:
+    """Work space for the tensors of ``graph``."""
+    a = graph.arrays
+
+    def empty(size: int) -> Ints:
+        return np.zeros(size, np.int64)
+
+    return Scratch(
+        ops=empty(a.forward_ops),
+        leaves=empty(len(a.storage)),
+        out=empty(5),
+        stamp=empty(1),
+        op_mark=empty(a.forward_ops),
+        leaf_mark=empty(len(a.storage)),
+        last=empty(len(a.size)),
+        held_mark=empty(len(a.size)),
+        pending=empty(a.forward_ops + 1),
+    )
+
+
+@njit(cache=True)
+def _push(op, pending, count):  # type: ignore[no-untyped-def]
+    """Insert into the ascending list of pending operators."""
+    i = count
+    while i > 0 and pending[i - 1] > op:
+        pending[i] = pending[i - 1]
+        i -= 1
+    pending[i] = op
+    return count + 1
+
+
+@njit(cache=True)
+def chain(a, target, state, w):  # type: ignore[no-untyped-def]
+    """Chain that rebuilds tensor ``target`` under ``state``; results in ``w``."""
+    w.stamp[0] += 1
+    stamp = w.stamp[0]
+    count = 0
+    ops = 0
+    leaves = 0
+    cost = 0
+    ok = 1
+    s = a.storage[target]
+    version = a.forward_ops  # writers before this operator are wanted
+    k = -1
+    position = 0
+    while True:
+        # s at the version before operator `version` has to be rebuilt
+        found = False
+        for i in range(a.writer_bounds[s + 1] - 1, a.writer_bounds[s] - 1, -1):
+            op = a.writers[i]
+            if op >= version:
+                continue
+            found = True
+            if w.op_mark[op] != stamp:
+                w.op_mark[op] = stamp
+                count = _push(op, w.pending, count)
+            if a.overwrites[i] == 1:
+                break
+        if not found:
+            ok = 0
+        # next read that is not resident
+        s = -1
+        while s < 0:
+            if k < 0 or position == a.replay_bounds[k + 1]:
+                if count == 0:
+                    break
+                count -= 1
+                k = w.pending[count]
+                w.ops[ops] = k
+                ops += 1
+                cost += a.time[k]
+                position = a.replay_bounds[k]
+                continue
+            read = a.replay_reads[position]
+            final = a.replay_final[position]
+            position += 1
+            if final == 1:
+                t = a.tensor[read]
+                if state[t] != DROP or a.turn[t] < a.turn[target]:
+                    if w.leaf_mark[t] != stamp:
+                        w.leaf_mark[t] = stamp
+                        w.leaves[leaves] = t
+                        leaves += 1
+                    continue
+            s = read
+            version = k
+        if s < 0:
+            break
+    w.ops[:ops] = w.ops[:ops][::-1].copy()
+    w.out[0] = ops
+    w.out[1] = leaves
+    w.out[2] = cost
+    w.out[3] = _peak(a, target, state, w, ops, stamp)
+    w.out[4] = ok
+
+
+@njit(cache=True)
+def is_resident(a, target, state, position):  # type: ignore[no-untyped-def]
+    """Whether a replay for ``target`` reads ``replay_reads[position]`` where it lies."""
+    if a.replay_final[position] == 0:
+        return False
+    t = a.tensor[a.replay_reads[position]]
+    return state[t] != DROP or a.turn[t] < a.turn[target]
+
+
+@njit(cache=True)
+def _peak(a, target, state, w, ops, stamp):  # type: ignore[no-untyped-def]
+    """Most bytes that the chain's own buffers take, the tensor included."""
+    for i in range(ops):
+        k = w.ops[i]
+        for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
+            if not is_resident(a, target, state, j):
+                w.last[a.replay_reads[j]] = i
+        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
+            w.last[a.writes[j]] = i
+    goal = a.storage[target]
+    w.last[goal] = ops
+    held = 0
+    peak = 0
+    for i in range(ops):
+        k = w.ops[i]
+        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
+            s = a.writes[j]
+            if w.held_mark[s] != stamp:
+                w.held_mark[s] = stamp
+                held += a.size[s]
+        peak = max(peak, held)
+        for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
+            s = a.replay_reads[j]
+            if w.held_mark[s] == stamp and w.last[s] == i:
+                w.held_mark[s] = 0
+                held -= a.size[s]
+        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
+            s = a.writes[j]
+            if w.held_mark[s] == stamp and w.last[s] == i:
+                w.held_mark[s] = 0
+                held -= a.size[s]
+    return peak
+
+
+class Chain(NamedTuple):
+    """Replay of one tensor: operators in order, tensors read, cost and own bytes."""
+
+    ops: tuple[int, ...]
+    leaves: tuple[int, ...]
+    cost_ns: int
+    peak_bytes: int
+
+
+def chain_of(graph: Graph, tensor: int, state: Ints) -> Chain | None:
+    """Chain of ``tensor``, or None if it cannot be rebuilt."""
+    w = scratch(graph)
+    chain(graph.arrays, tensor, state, w)
+    ops, leaves, cost, peak, ok = (int(x) for x in w.out)
+    if not ok or not ops:
+        return None
+    return Chain(
+        tuple(w.ops[:ops].tolist()), tuple(w.leaves[:leaves].tolist()), cost, peak
+    )
