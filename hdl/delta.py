@@ -1,0 +1,188 @@
+"""Delta of neighbouring symbols, and the XOR of adjacent planes (paper Section III-A).
+
+Shared by every symbol width: a beat is a row of words of the widest width, a word
+consists of *parts* of the narrowest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from planezip.model.format import DEFAULT, Parameters
+
+__all__ = [
+    "Delta",
+    "beat_bits",
+    "deltas",
+    "symbol_beat",
+    "symbol_deltas",
+    "width_shape",
+    "xor_adjacent",
+]
+
+
+def beat_bits(parameters: Parameters, beats_per_block: int) -> int:
+    """Bits of a raw beat.
+
+    Raises
+    ------
+    ValueError
+        If a beat is not a whole number of bytes and of words of the widest symbol.
+    """
+    bits = parameters.block_bits // beats_per_block
+    if (
+        bits * beats_per_block != parameters.block_bits
+        or bits % 8
+        or bits % parameters.symbol_bits[-1]
+    ):
+        raise ValueError(
+            f"beats_per_block must cut a block of {parameters.block_bits} bits into whole bytes"
+            f" and {parameters.symbol_bits[-1]}-bit symbols, not {beats_per_block!r}"
+        )
+    return bits
+
+
+def width_shape(parameters: Parameters) -> range:
+    """Shape of an index into ``parameters.symbol_bits``; one bit also where there is one width."""
+    return range(max(2, len(parameters.symbol_bits)))
+
+
+def symbol_beat(parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> data.StructLayout:
+    """Beat of symbols: ``data``, ``width`` (index), ``first`` and ``last`` of its block."""
+    return data.StructLayout(
+        {
+            "data": unsigned(beat_bits(parameters, beats_per_block)),
+            "width": width_shape(parameters),
+            "first": 1,
+            "last": 1,
+        }
+    )
+
+
+def deltas(parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> data.StructLayout:
+    """Beat of deltas: the low w bits of d_i in the place of symbol i + 1 (the place of
+    symbol 0 is zero), and ``tops``: a bit per part, bit w of the delta whose uppermost part
+    it is (other parts: zero)."""
+    bits = beat_bits(parameters, beats_per_block)
+    return data.StructLayout(
+        {
+            "data": unsigned(bits),
+            "tops": unsigned(bits // parameters.symbol_bits[0]),
+            "width": width_shape(parameters),
+            "first": 1,
+            "last": 1,
+        }
+    )
+
+
+def symbol_deltas(symbols: Sequence[int], w: int) -> list[int]:
+    """Software model: differences of neighbours as (w+1)-bit numbers; the first is 0."""
+    mask = (1 << (w + 1)) - 1
+    return [0, *((b - a) & mask for a, b in pairwise(symbols))]
+
+
+def xor_adjacent(beat: Value, tops: Value | None, width: Value, parameters: Parameters) -> Value:
+    """Each bit XORed with the next higher one of its symbol, the uppermost with its top bit.
+
+    ``tops`` as in :func:`deltas`; None: zero. ``width`` indexes ``parameters.symbol_bits``.
+    """
+    narrow, wide = parameters.symbol_bits[0], parameters.symbol_bits[-1]
+    above = []
+    for k in range(len(beat)):
+        top = tops[k // narrow] if tops is not None else Const(0, 1)
+        if (k + 1) % wide == 0:
+            above.append(top)
+        elif (k + 1) % narrow == 0:  # end of a symbol only at some widths; tops is zero elsewhere
+            inside = [i for i, w in enumerate(parameters.symbol_bits) if (k + 1) % w]
+            above.append(top | (beat[k + 1] & Cat(width == i for i in inside).any()))
+        else:
+            above.append(beat[k + 1])
+    return beat ^ Cat(above)
+
+
+class Delta(wiring.Component):
+    """Differences of neighbouring symbols across the beats of a block.
+
+    One beat a cycle, latency 1 cycle. All widths share one subtractor: spare bits between
+    the parts of a word let the borrow through, or stop it and keep it as the top bit.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    beats_per_block : int
+
+    Attributes
+    ----------
+    beats : In(stream of :func:`symbol_beat`)
+    deltas : Out(stream of :func:`deltas`)
+    """
+
+    def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
+        self._parameters = parameters
+        super().__init__(
+            {
+                "beats": In(stream.Signature(symbol_beat(parameters, beats_per_block))),
+                "deltas": Out(stream.Signature(deltas(parameters, beats_per_block))),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        widths = self._parameters.symbol_bits
+        narrow, wide = widths[0], widths[-1]
+        beat, out = self.beats.payload, self.deltas.payload
+        parts = [beat.data[k : k + narrow] for k in range(0, len(beat.data), narrow)]
+        group = wide // narrow
+        before = Signal(wide, reset_less=True)  # the last word of the beat before
+        earlier = [before[k : k + narrow] for k in range(0, wide, narrow)] + parts
+        values: list[Value] = []
+        tops: list[Value] = []
+        for word in range(len(parts) // group):
+            minuend: list[Value] = []
+            subtrahend: list[Value] = []
+            ends: list[Value] = []
+            for part in range(word * group, (word + 1) * group):
+                end: Value = Const(0, 1)
+                other = earlier[part]  # the widest symbol: one word before
+                for index in reversed(range(len(widths) - 1)):
+                    step = widths[index] // narrow
+                    other = Mux(beat.width == index, earlier[part + group - step], other)
+                for index, w in enumerate(widths):
+                    if (part + 1) % (w // narrow) == 0:
+                        end = end | (beat.width == index) if w != wide else Const(1, 1)
+                minuend += [parts[part], end]
+                subtrahend += [other, Const(0, 1)]
+                ends.append(end)
+            difference = Signal(wide + group, name=f"difference_{word}")
+            m.d.comb += difference.eq(Cat(minuend) - Cat(subtrahend))
+            for k, end in enumerate(ends):
+                field = difference[k * (narrow + 1) : (k + 1) * (narrow + 1)]
+                values.append(field[:narrow])
+                tops.append(end & ~field[narrow])
+        # Symbol 0 of a block has no delta.
+        for k in range(group):
+            inside = [i for i, w in enumerate(widths) if w > k * narrow]
+            drop = beat.first & Cat(beat.width == i for i in inside).any() if k else beat.first
+            values[k] = Mux(drop, 0, values[k])
+            tops[k] = tops[k] & ~drop
+        m.d.comb += self.beats.ready.eq(self.deltas.ready | ~self.deltas.valid)
+        data_out = Signal.like(out, reset_less=True)
+        m.d.comb += out.eq(data_out)
+        with m.If(self.beats.ready):
+            m.d.sync += [
+                self.deltas.valid.eq(self.beats.valid),
+                data_out.data.eq(Cat(values)),
+                data_out.tops.eq(Cat(tops)),
+                data_out.width.eq(beat.width),
+                data_out.first.eq(beat.first),
+                data_out.last.eq(beat.last),
+            ]
+        with m.If(self.beats.ready & self.beats.valid):
+            m.d.sync += before.eq(beat.data[-wide:])
+        return m
