@@ -7,6 +7,7 @@ storage below the tensor. This module needs torch and is imported late.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -90,6 +91,7 @@ class Tracer(TorchDispatchMode):
         self._numbers: dict[int, int] = {}
         self._references: list[StorageWeakRef] = []  # an address is used once while they live
         self._writer: dict[int, tuple[str, int]] = {}  # last operator and slot, forward only
+        self._before: Counter[Kind] = Counter()  # storages without producer
         self._scope: list[str] = []
         for parameter in model.parameters():
             self.number(parameter, Kind.PARAMETER)
@@ -119,10 +121,11 @@ class Tracer(TorchDispatchMode):
                     dtype=_dtype(tensor),
                     kind=kind,
                     producer=-1 if slot is None else len(self.ops),
-                    slot=slot or 0,
+                    slot=self._before[kind] if slot is None else slot,
                     death=0,
                 )
             )
+            self._before[kind] += slot is None
         return self._numbers[key]
 
     def __torch_dispatch__(
@@ -278,12 +281,21 @@ def trace_step(step: Step, source: str, notes: Mapping[str, Any] | None = None) 
     TraceError
         If the step uses what cannot be traced.
     """
-    hooked = _hooked_storages(step)
     tracer = Tracer(step.model)
-    with tracer.scopes(step.model), tracer:
-        loss = step.loss(step.model, *step.inputs)
-        tracer.phase = Phase.BACKWARD
-        loss.backward()
+    try:
+        with tracer.scopes(step.model), tracer:
+            loss = step.loss(step.model, *step.inputs)
+            tracer.phase = Phase.BACKWARD
+            loss.backward()
+        hooked = _hooked_storages(step)
+    except TraceError:
+        raise
+    except Exception as error:  # whatever the model raises
+        last = tracer.ops[-1].name if tracer.ops else "its start"
+        raise TraceError(
+            f"the step failed in the {tracer.phase} pass after {last}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
     trace = tracer.finish(step, source, {})
     return replace(
         trace,

@@ -10,6 +10,7 @@ import importlib.util
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ import numpy as np
 import torch
 from planezip.sim.tracer import Step
 from torch.nn import functional
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 __all__ = ["ModelError", "build_step", "gpu_kernels", "versions"]
@@ -34,12 +34,11 @@ class ModelError(ValueError):
 
 
 class _GpuKernels(TorchFunctionMode):
-    """Dropout and attention as GPU training runs them.
+    """Dropout and attention as GPU training runs them."""
 
-    Dropout goes through the fused kernel, which saves a 1-byte mask. Fused attention
-    on the meta device is FlashAttention (or its memory-efficient sibling where there
-    is a mask); real tensors use what torch has for their device.
-    """
+    def __init__(self, fused_attention: bool) -> None:
+        super().__init__()
+        self.attention = _fused_attention if fused_attention else _plain_attention
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -47,15 +46,9 @@ class _GpuKernels(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is functional.dropout:
             return _dropout(*args, **kwargs)
-        if func is functional.scaled_dot_product_attention and self.fused:
-            query = args[0] if args else kwargs["query"]
-            if query.is_meta:
-                return _attention(*args, **kwargs)
+        if func is functional.scaled_dot_product_attention:
+            return self.attention(*args, **kwargs)
         return func(*args, **kwargs)
-
-    def __init__(self, fused: bool) -> None:
-        super().__init__()
-        self.fused = fused
 
 
 def _dropout(
@@ -66,7 +59,19 @@ def _dropout(
     return torch.native_dropout(x, p, True)[0]
 
 
-def _attention(
+def _repeated(query: torch.Tensor, *others: torch.Tensor) -> list[torch.Tensor]:
+    """Keys and values once per query head (grouped-query attention)."""
+    return [t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in others]
+
+
+def _bias(query: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """A mask as numbers to add to the scores."""
+    if mask.dtype != torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=query.dtype).masked_fill(mask.logical_not(), -torch.inf)
+
+
+def _plain_attention(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -77,30 +82,56 @@ def _attention(
     enable_gqa: bool = False,
 ) -> torch.Tensor:
     if enable_gqa:
-        repeats = query.shape[-3] // key.shape[-3]
-        key, value = (t.repeat_interleave(repeats, -3) for t in (key, value))
-    if attn_mask is None:
-        flash: Any = torch.ops.aten._scaled_dot_product_flash_attention
-        output: torch.Tensor = flash(query, key, value, dropout_p, is_causal, scale=scale)[0]
-        return output
-    if attn_mask.dtype == torch.bool:
-        zero = torch.zeros((), dtype=query.dtype, device=query.device)
-        attn_mask = torch.where(attn_mask, zero, float("-inf"))
-    efficient: Any = torch.ops.aten._scaled_dot_product_efficient_attention
-    mask = attn_mask.expand(*query.shape[:-1], key.shape[-2])
-    output = efficient(query, key, value, mask, True, dropout_p, is_causal, scale=scale)[0]
+        key, value = _repeated(query, key, value)
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if attn_mask is not None:
+        scores = scores + _bias(query, attn_mask)
+    return _dropout(scores.softmax(-1), dropout_p) @ value
+
+
+def _fused_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    aten: Any = torch.ops.aten
+    output: torch.Tensor
+    if enable_gqa:
+        key, value = _repeated(query, key, value)
+    if not query.is_meta:
+        output = functional.scaled_dot_product_attention(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale
+        )
+    elif attn_mask is None:
+        output = aten._scaled_dot_product_flash_attention(
+            query, key, value, dropout_p, is_causal, scale=scale
+        )[0]
+    else:
+        bias = _bias(query, attn_mask).expand(*query.shape[:-1], key.shape[-2])
+        output = aten._scaled_dot_product_efficient_attention(
+            query, key, value, bias, True, dropout_p, is_causal, scale=scale
+        )[0]
     return output
 
 
 @contextmanager
 def gpu_kernels(fused_attention: bool = False) -> Iterator[None]:
-    """Within it, dropout and attention run as in GPU training (paper Section IV)."""
-    if fused_attention:
-        with _GpuKernels(True):
-            yield
-    else:
-        with _GpuKernels(False), sdpa_kernel(SDPBackend.MATH):
-            yield
+    """Within it, dropout and attention run as in GPU training (paper Section IV).
+
+    Dropout goes through the fused kernel, which saves a 1-byte mask. Attention is the
+    plain one, which saves the softmax output, or fused: on the meta device
+    FlashAttention (its memory-efficient sibling where there is a mask), on real
+    tensors what torch has for their device.
+    """
+    with _GpuKernels(fused_attention):
+        yield
 
 
 def build_step(
@@ -192,7 +223,7 @@ def _timm(name: str, batch: int, device: str, fused: bool, pretrained: bool) -> 
     from timm.layers import set_fused_attn, use_fused_attn
 
     if not timm.is_model(name):
-        near = ", ".join(timm.list_models(f"*{name.split('_')[0]}*")[:5]) or "none"
+        near = ", ".join(get_close_matches(name, timm.list_models(), 5)) or "none"
         raise ModelError(f"timm has no model {name!r}; similar names: {near}")
     before = use_fused_attn()
     set_fused_attn(fused)
@@ -264,12 +295,17 @@ def _user(path: Path, name: str, batch: int, device: str) -> Step:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise ModelError(f"{path} has no function {name!r}")
-    with torch.device(device):
-        made = function(batch)
+    try:
+        spec.loader.exec_module(module)
+        function = getattr(module, name, None)
+        if not callable(function):
+            raise ModelError(f"{path} has no function {name!r}")
+        with torch.device(device):
+            made = function(batch)
+    except ModelError:
+        raise
+    except Exception as error:  # whatever the user's code raises
+        raise ModelError(f"{path}:{name} failed: {type(error).__name__}: {error}") from error
     if not isinstance(made, tuple) or len(made) != 3 or not isinstance(made[0], torch.nn.Module):
         raise ModelError(f"{path}:{name} must return (model, inputs, loss), not {made!r:.60}")
     net, inputs, loss = made
