@@ -70,16 +70,18 @@ def plane_class(code: PlaneCode) -> PlaneClass:
 
 
 def block_summary(parameters: Parameters) -> data.StructLayout:
-    """Summary of a block: winner, non-zero symbols, class of each plane of the winner.
+    """Summary of a block: winner, its length, non-zero symbols, class of each plane of the winner.
 
     ``planes[k]`` is the class of plane w-1-k (the top one first) and ``extra`` that of
     plane w, which only DBX has and which comes before ``planes[0]``. Fields that the
     winner has no use for hold any value: ``planes[k]`` for k >= w, ``extra`` without DBX,
-    all classes with RAW and ZVC. ``nonzero`` is valid for every winner.
+    all classes with RAW and ZVC. ``nonzero`` is valid for every winner, ``bits`` (length in
+    the stream, tag included: pass 2 places a block before it has its payload) in coded bodies.
     """
     return data.StructLayout(
         {
             "tag": unsigned(TAG_BITS),
+            "bits": range(parameters.block_bits + TAG_BITS + 1),
             "nonzero": range(parameters.symbols_per_block + 1),
             "extra": PlaneClass,
             "planes": data.ArrayLayout(PlaneClass, parameters.symbol_bits[-1]),
