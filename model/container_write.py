@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import math
 import os
-import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -18,6 +16,7 @@ from planezip.model import dtypes
 from planezip.model.directory import HEAD_BYTES, INDEX, Entry, pack_entry, pack_head
 from planezip.model.errors import ErrorCode, StreamError
 from planezip.model.format import CHUNK_BYTES, HEADER_BYTES
+from planezip.model.newfile import new_file
 from planezip.model.stream import Stream
 
 __all__ = ["Pieces", "to_bytes", "write", "write_pieces"]
@@ -75,22 +74,8 @@ def write_pieces(
     path: str | os.PathLike[str], tensors: Mapping[str, Pieces], *, index: bool = True
 ) -> None:
     """:func:`write` for tensors that are too large to hold, piece by piece."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _dump(file, tensors, index)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with new_file(path) as file:
+        _dump(file, tensors, index)
 
 
 def _whole(stream: Stream) -> Pieces:

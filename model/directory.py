@@ -63,6 +63,11 @@ class Entry:
         """Chunks of the tensor."""
         return -(-self.raw_bytes // CHUNK_BYTES)
 
+    def chunk_raw_bytes(self) -> NDArray[np.int64]:
+        """Raw bytes of each chunk's blocks, the padding of the last block included."""
+        padded = -(-self.raw_bytes // BLOCK_BYTES) * BLOCK_BYTES
+        return np.diff(np.append(np.arange(0, padded, CHUNK_BYTES), padded))
+
 
 def pack_head(count: int, directory: bytes) -> bytes:
     """Header of a file of ``count`` tensors, the checksum over it and its directory included."""

@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from itertools import pairwise
 from pathlib import Path
 
 import ml_dtypes
@@ -81,7 +82,7 @@ def test_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_pieces_give_the_same_file(tmp_path: Path) -> None:
     stream = STREAMS["ramp"]
     cuts = stream.chunk_index()
-    payload = [stream.payload[a:b] for a, b in zip(cuts, cuts[1:])]
+    payload = [stream.payload[a:b] for a, b in pairwise(cuts)]
     container.write_pieces(
         tmp_path / "t.pz", {"ramp": container.Pieces("float32", (3000,), iter(payload))}
     )
