@@ -20,6 +20,7 @@ __all__ = [
     "Delta",
     "beat_bits",
     "deltas",
+    "strobe",
     "symbol_beat",
     "symbol_deltas",
     "width_shape",
@@ -46,6 +47,11 @@ def beat_bits(parameters: Parameters, beats_per_block: int) -> int:
             f" and {parameters.symbol_bits[-1]}-bit symbols, not {beats_per_block!r}"
         )
     return bits
+
+
+def strobe(payload: Any) -> wiring.Signature:
+    """A stream that can't be held up: ``valid`` and ``payload``."""
+    return wiring.Signature({"valid": Out(1), "payload": Out(payload)})
 
 
 def width_shape(parameters: Parameters) -> range:

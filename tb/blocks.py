@@ -100,10 +100,9 @@ def test_blocks(
 ) -> list[bytes]:
     """Corner blocks, then random ones up to ``count`` (the corner ones at least)."""
     made = list(dict.fromkeys(corner_blocks(w, parameters)))
-    if parameters.block_bits == DEFAULT.block_bits and w in DEFAULT.symbol_bits:
-        made += [
-            b.tobytes() for b in mixed(max(0, (count - len(made)) // 2), w, rng.getrandbits(32))
-        ]
+    share = (count - len(made)) // 2
+    if share > 0 and parameters.block_bits == DEFAULT.block_bits and w in DEFAULT.symbol_bits:
+        made += [b.tobytes() for b in mixed(share, w, rng.getrandbits(32))]
     while len(made) < count:
         made.append(random_block(rng, w, parameters))
     return made
