@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from planezip.sim.extra import require_capture
 from planezip.sim.shipped import WORKLOADS
 from planezip.sim.trace import Trace, save_trace
 
@@ -32,6 +33,7 @@ def record_trace(
     ModelError, TraceError
         If the model cannot be had or cannot be traced.
     """
+    require_capture()
     from planezip.sim.tracer import trace_step
     from planezip.sim.workloads import build_step, gpu_kernels, versions
 

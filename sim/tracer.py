@@ -2,30 +2,27 @@
 
 A dispatch mode sees every ATen operator of forward and backward pass, on the meta
 device (shapes without data) or on real tensors, and books every read and write on the
-storage below the tensor. This module needs torch and is imported late.
+storage below the tensor. This module imports torch; others import it in functions only.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-
-from planezip.sim.categories import category
-from planezip.sim.extra import require_capture
-from planezip.sim.flops import Shape, operator_flops
-from planezip.sim.trace import FLOAT_BYTES, Kind, Op, Phase, Storage, Trace, TraceError
-
-require_capture()
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-__all__ = ["SGD_BYTES_PER_PARAMETER", "Step", "Tracer", "trace_step"]
+from planezip.sim.categories import category
+from planezip.sim.flops import Shape, operator_flops
+from planezip.sim.trace import FLOAT_BYTES, Kind, Op, Phase, Storage, Trace, TraceError
+
+__all__ = ["SGD_BYTES_PER_PARAMETER", "Step", "Tracer", "trace_iteration", "trace_step"]
 
 SGD_BYTES_PER_PARAMETER = 20
 """Traffic of SGD with momentum in FP32: weight, gradient, momentum read, two written."""
@@ -73,6 +70,8 @@ class Tracer(TorchDispatchMode):
     ----------
     model : torch.nn.Module
         Its parameters and buffers get the first storage numbers.
+    hold : collection of int
+        Storages to keep alive in ``held``.
 
     Attributes
     ----------
@@ -81,13 +80,16 @@ class Tracer(TorchDispatchMode):
     ops : list of Op
     storages : list of Storage
         As they are when they first appear; ``death`` is set by :meth:`finish`.
+    held : dict of int to torch.UntypedStorage
     """
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, hold: Collection[int] = ()) -> None:
         super().__init__()
         self.phase = Phase.FORWARD
         self.ops: list[Op] = []
         self.storages: list[Storage] = []
+        self.held: dict[int, torch.UntypedStorage] = {}
+        self._hold = frozenset(hold)
         self._numbers: dict[int, int] = {}
         self._references: list[StorageWeakRef] = []  # an address is used once while they live
         self._writer: dict[int, tuple[str, int]] = {}  # last operator and slot, forward only
@@ -114,6 +116,8 @@ class Tracer(TorchDispatchMode):
         key = storage._cdata
         if key not in self._numbers:
             self._numbers[key] = len(self.storages)
+            if len(self.storages) in self._hold:
+                self.held[len(self.storages)] = storage
             self._references.append(StorageWeakRef(storage))
             self.storages.append(
                 Storage(
@@ -158,7 +162,7 @@ class Tracer(TorchDispatchMode):
         if name in _OVERWRITES:
             reads = [n for n in reads if n not in changed]
         if self.phase is Phase.FORWARD:
-            self._writer |= {n: (name, 0) for n in changed}
+            self._writer |= dict.fromkeys(changed, (name, 0))
             self._writer |= {n: (name, self.storages[n].slot) for n in created}
         self.ops.append(
             Op(
@@ -198,7 +202,7 @@ class Tracer(TorchDispatchMode):
             for handle in handles:
                 handle.remove()
 
-    def finish(self, step: Step, source: str, notes: Mapping[str, Any]) -> Trace:
+    def finish(self, step: Step, source: str) -> Trace:
         """The trace, with the optimizer step as one memory-bound operator at its end."""
         parameters = list(step.model.parameters())
         weights = tuple(dict.fromkeys(map(self.number, parameters)))
@@ -243,7 +247,6 @@ class Tracer(TorchDispatchMode):
             parameter_bytes=parameter_bytes,
             gradient_bytes=sum(self.storages[n].bytes for n in gradients),
             optimizer_state_bytes=parameter_bytes,  # momentum
-            notes=notes,
         )
 
 
@@ -253,6 +256,31 @@ def _dtype(tensor: torch.Tensor) -> str:
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def trace_iteration(step: Step, source: str) -> Trace:
+    """Trace of forward and backward pass of ``step``, without notes.
+
+    Raises
+    ------
+    TraceError
+        If the step fails or uses what cannot be traced.
+    """
+    tracer = Tracer(step.model)
+    try:
+        with tracer.scopes(step.model), tracer:
+            loss = step.loss(step.model, *step.inputs)
+            tracer.phase = Phase.BACKWARD
+            loss.backward()  # type: ignore[no-untyped-call]
+    except TraceError:
+        raise
+    except Exception as error:  # whatever the model raises
+        last = tracer.ops[-1].name if tracer.ops else "its start"
+        raise TraceError(
+            f"the step failed in the {tracer.phase} pass after {last}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    return tracer.finish(step, source)
 
 
 def trace_step(step: Step, source: str, notes: Mapping[str, Any] | None = None) -> Trace:
@@ -281,22 +309,8 @@ def trace_step(step: Step, source: str, notes: Mapping[str, Any] | None = None) 
     TraceError
         If the step uses what cannot be traced.
     """
-    tracer = Tracer(step.model)
-    try:
-        with tracer.scopes(step.model), tracer:
-            loss = step.loss(step.model, *step.inputs)
-            tracer.phase = Phase.BACKWARD
-            loss.backward()
-        hooked = _hooked_storages(step)
-    except TraceError:
-        raise
-    except Exception as error:  # whatever the model raises
-        last = tracer.ops[-1].name if tracer.ops else "its start"
-        raise TraceError(
-            f"the step failed in the {tracer.phase} pass after {last}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    trace = tracer.finish(step, source, {})
+    trace = trace_iteration(step, source)
+    hooked = _hooked_storages(step)
     return replace(
         trace,
         notes={

@@ -1,7 +1,7 @@
 """Training steps of timm, Hugging Face and the user's own models (paper Table I).
 
-This module needs torch and is imported late; ``planezip.sim.shipped`` has the traces
-that need no torch.
+This module imports torch; others import it in functions only. The traces in
+``planezip.sim.shipped`` need no torch.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from planezip.sim.extra import require_capture
-
-require_capture()
-
 import numpy as np
 import torch
-from planezip.sim.tracer import Step
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+
+from planezip.sim.extra import require_capture
+from planezip.sim.tracer import Step
 
 __all__ = ["ModelError", "build_step", "gpu_kernels", "versions"]
 
@@ -201,9 +199,11 @@ def image_loss(model: Any, images: torch.Tensor, target: torch.Tensor) -> torch.
     return functional.cross_entropy(model(images), target)
 
 
-def text_loss(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+def text_loss(
+    model: Any, tokens: torch.Tensor, positions: torch.Tensor | None = None
+) -> torch.Tensor:
     """Cross entropy of the next token; the loss stands outside the model."""
-    logits = model(input_ids=tokens, use_cache=False).logits
+    logits = model(input_ids=tokens, position_ids=positions, use_cache=False).logits
     width = logits.shape[-1]
     return functional.cross_entropy(logits[:, :-1].reshape(-1, width), tokens[:, 1:].reshape(-1))
 
@@ -293,7 +293,8 @@ def _user(path: Path, name: str, batch: int, device: str) -> Step:
     if not path.is_file():
         raise ModelError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from planezip.sim.flops import FORMULAS, Shape, operator_flops
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from planezip.sim.shipped import WORKLOADS, shipped_trace
 from planezip.sim.trace import Op, Phase
 

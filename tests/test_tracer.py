@@ -6,8 +6,9 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-import planezip.sim.extra
 import pytest
+
+import planezip.sim.extra
 from planezip.sim.extra import MissingExtraError, require_capture
 from planezip.sim.record import record_trace
 from planezip.sim.trace import Kind, Phase, TraceError, load_trace, save_trace
@@ -141,8 +142,9 @@ def test_attention(models: str) -> None:
 @pytest.mark.parametrize("groups", [1, 2])
 def test_plain_attention_is_attention(causal: bool, masked: bool, groups: int) -> None:
     import torch
-    from planezip.sim.workloads import gpu_kernels
     from torch.nn.functional import scaled_dot_product_attention as attention
+
+    from planezip.sim.workloads import gpu_kernels
 
     torch.manual_seed(1)
     query = torch.randn(2, 4, 5, 8)

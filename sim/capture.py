@@ -1,0 +1,123 @@
+"""Contents of saved activations (paper Section IV, Tensor capture).
+
+Consecutive iterations with optimizer updates: one that only traces, to learn which
+storages are saved, then those whose contents are visited at the end of their forward
+pass, when every saved activation is final. This module imports torch; others import
+it in functions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from planezip.model.dtypes import dtype_of
+from planezip.sim.samples import sample_chunks
+from planezip.sim.trace import Storage, Trace, TraceError
+from planezip.sim.tracer import Tracer, trace_iteration
+from planezip.sim.training import Trainer
+from planezip.sim.workloads import gpu_kernels
+
+__all__ = ["TYPES", "SavedTensor", "capture", "profile"]
+
+TYPES = ("bfloat16", "float32")
+"""Types in which FP32 activations can be compressed."""
+
+
+@dataclass(frozen=True)
+class SavedTensor:
+    """One saved activation of one iteration, in the type that is compressed.
+
+    Parameters
+    ----------
+    storage : int
+        Number in the trace of the profiled iteration, which has producer and slot.
+    dtype : str
+    raw_bytes : int
+        Of the whole tensor.
+    sampled_every : int
+        1 if ``data`` is all of it, 4 if it is every fourth chunk of 4 KB.
+    data : array [elements] of ``dtype``
+    """
+
+    storage: int
+    dtype: str
+    raw_bytes: int
+    sampled_every: int
+    data: NDArray[Any]
+
+
+def profile(trainer: Trainer, source: str) -> Trace:
+    """Trace of forward and backward pass of the next batch, without an update."""
+    inputs = next(trainer.batches)
+    step = replace(trainer.step, inputs=inputs, batch=inputs[0].shape[0])
+    with gpu_kernels(trainer.fused_attention):
+        trace = trace_iteration(step, source)
+    trainer.optimizer.zero_grad(set_to_none=True)
+    return trace
+
+
+def capture(
+    trainer: Trainer,
+    trace: Trace,
+    iterations: int,
+    visit: Callable[[int, SavedTensor], None],
+    types: Sequence[str] = TYPES,
+) -> None:
+    """Run ``iterations`` iterations with updates and visit their saved activations.
+
+    Parameters
+    ----------
+    trainer : Trainer
+    trace : Trace
+        From :func:`profile`.
+    iterations : int
+    visit : function of the iteration and a saved tensor
+        Called once for every saved storage and type, in order.
+    types : sequence of str
+        Types in which FP32 (and FP64) storages are visited, of :data:`TYPES`. Others
+        are visited as they are, once for every type.
+
+    Raises
+    ------
+    TraceError
+        If the operators of an iteration differ from those of the trace.
+    """
+    expected = [op.name for op in trace.ops[: trace.backward_start]]
+    for iteration in range(iterations):
+        tracer = Tracer(trainer.step.model, hold=trace.saved)
+
+        def between(iteration: int = iteration, tracer: Tracer = tracer) -> None:
+            names = [op.name for op in tracer.ops]
+            if names != expected:
+                pairs = enumerate(zip(names, expected, strict=False))
+                at = next((k for k, (a, b) in pairs if a != b), min(len(names), len(expected)))
+                raise TraceError(
+                    f"iteration {iteration} leaves the profiled sequence at operator {at}; "
+                    "models with dynamic control flow cannot be captured"
+                )
+            for number in trace.saved:
+                values = _contents(tracer.held.pop(number), trace.storages[number])
+                for dtype in types:
+                    visit(iteration, _saved(number, values, dtype))
+
+        trainer.update(tracer, between)
+
+
+def _contents(storage: torch.UntypedStorage, description: Storage) -> torch.Tensor:
+    dtype = getattr(torch, description.dtype)
+    flat: torch.Tensor = torch.empty(0, dtype=dtype, device=storage.device).set_(storage)
+    return flat.detach().cpu()
+
+
+def _saved(number: int, values: torch.Tensor, dtype: str) -> SavedTensor:
+    if values.dtype in (torch.float32, torch.float64):
+        values = values.to(getattr(torch, dtype))  # rounds to nearest, ties to even
+    name = str(values.dtype).removeprefix("torch.")
+    raw = values.view(torch.uint8).numpy()
+    data, every = sample_chunks(raw)
+    return SavedTensor(number, name, raw.size, every, data.view(dtype_of(name)))
