@@ -28,13 +28,13 @@ class Arrays(NamedTuple):
     """What the compiled kernels read; all int64, lists of lists as values and bounds.
 
     Per operator: ``time`` and ``start`` (stall-free, one more than operators) in ns,
-    ``born`` bytes created; reads, writes (storages), ``replay_*`` (storages a replay
-    reads, and whether the version read is the one that stays resident). Per storage:
-    ``size``, ``birth``, ``death``, ``tensor`` (-1: not one), ``writers`` (forward
-    operators, ascending) with ``overwrites`` set where the old contents do not matter.
-    Per tensor: ``storage``, ``final`` (last forward write), ``last_forward`` and
-    ``first_backward`` use, ``can_swap``, ``can_drop``; ``turn`` is the rank in the order
-    of replays (first backward use, then production), ``by_turn`` its inverse.
+    ``born`` bytes created; ``reads``, ``writes`` (storages), ``replay_*`` (storages that a
+    replay reads, the tensor that has that version while resident, and one that is its
+    copy; -1: none). Per storage: ``size``, ``birth``, ``death``, ``tensor`` (-1: not one),
+    ``writers`` (forward operators, ascending). Per tensor: ``storage``, ``final`` (last
+    forward write), ``last_forward`` and ``first_backward`` use, ``can_swap``,
+    ``can_drop``; ``turn`` is the rank in the order of replays (first backward use, then
+    production), ``by_turn`` its inverse.
     """
 
     time: Ints
@@ -47,14 +47,14 @@ class Arrays(NamedTuple):
     writes: Ints
     replay_bounds: Ints
     replay_reads: Ints
-    replay_final: Ints
+    replay_tensor: Ints
+    replay_copy: Ints
     size: Ints
     birth: Ints
     death: Ints
     tensor: Ints
     writer_bounds: Ints
     writers: Ints
-    overwrites: Ints
     fixed_live: Ints
     storage: Ints
     final: Ints
@@ -149,21 +149,13 @@ def build_graph(trace: Trace, platform: Platform) -> Graph:
     position = {old: new for new, old in enumerate(ops)}
     float_bytes = platform.float_bytes or None
     sizes = [s.size_bytes(float_bytes) for s in trace.storages]
-    counted = [
-        i
-        for i, s in enumerate(trace.storages)
-        if s.kind not in OUTSIDE_BUDGET and sizes[i]
-    ]
+    counted = [i for i, s in enumerate(trace.storages) if s.kind not in OUTSIDE_BUDGET and sizes[i]]
     number = {old: new for new, old in enumerate(counted)}
     forward_ops = sum(1 for i in ops if i < trace.backward_start)
     count = len(ops)
 
-    reads = [
-        [] if trace.ops[i].view else _known(trace.ops[i].reads, number) for i in ops
-    ]
-    writes = [
-        [] if trace.ops[i].view else _known(trace.ops[i].writes, number) for i in ops
-    ]
+    reads = [[] if trace.ops[i].view else _known(trace.ops[i].reads, number) for i in ops]
+    writes = [[] if trace.ops[i].view else _known(trace.ops[i].writes, number) for i in ops]
     writers: list[list[int]] = [[] for _ in counted]
     written_backward = set()
     for op in range(count):
@@ -186,17 +178,12 @@ def build_graph(trace: Trace, platform: Platform) -> Graph:
     for op in range(count):
         for s in dict.fromkeys(reads[op] + writes[op]):
             uses[s].append(op)
-    first_backward = [
-        next((u for u in uses[s] if u >= forward_ops), count) for s in tensors
-    ]
+    first_backward = [next((u for u in uses[s] if u >= forward_ops), count) for s in tensors]
     last_forward = [
-        max((u for u in uses[s] if u < forward_ops), default=max(birth[s], 0))
-        for s in tensors
+        max((u for u in uses[s] if u < forward_ops), default=max(birth[s], 0)) for s in tensors
     ]
     final = [writers[s][-1] if writers[s] else -1 for s in tensors]
-    order = sorted(
-        range(len(tensors)), key=lambda t: (first_backward[t], birth[tensors[t]], t)
-    )
+    order = sorted(range(len(tensors)), key=lambda t: (first_backward[t], birth[tensors[t]], t))
 
     time = np.array([op_time_ns(trace.ops[i], platform) for i in ops], np.int64)
     born = np.zeros(count, np.int64)
@@ -207,18 +194,18 @@ def build_graph(trace: Trace, platform: Platform) -> Graph:
         if tensor[i] < 0:
             fixed[max(birth[i], 0)] += sizes[old]
             fixed[min(death[i] + 1, count)] -= sizes[old]
-    replay_final = [
-        int(
-            tensor[s] >= 0
-            and not any(w >= op for w in writers[s])
-            and s not in written_backward
-        )
+    replay_tensor = [
+        int(tensor[s]) if not any(w >= op for w in writers[s]) and s not in written_backward else -1
         for op in range(forward_ops)
         for s in reads[op]
     ]
-    overwrites = [
-        int(s not in reads[w]) for s in range(len(counted)) for w in writers[s]
+    copies = _saved_copies(trace, ops, reads, writes, forward_ops)
+    replay_copy = [
+        int(tensor[copies[op, s]]) if (op, s) in copies else -1
+        for op in range(forward_ops)
+        for s in reads[op]
     ]
+    overwrites = [int(s not in reads[w]) for s in range(len(counted)) for w in writers[s]]
     arrays = Arrays(
         time=time,
         start=np.concatenate(([0], np.cumsum(time))).astype(np.int64),
@@ -230,14 +217,14 @@ def build_graph(trace: Trace, platform: Platform) -> Graph:
         writes=_flat(writes),
         replay_bounds=_bounds(reads[:forward_ops]),
         replay_reads=_flat(reads[:forward_ops]),
-        replay_final=np.array(replay_final, np.int64),
+        replay_tensor=np.array(replay_tensor, np.int64),
+        replay_copy=np.array(replay_copy, np.int64),
         size=np.array([sizes[old] for old in counted], np.int64),
         birth=np.array(birth, np.int64),
         death=np.array(death, np.int64),
         tensor=tensor,
         writer_bounds=_bounds(writers),
         writers=_flat(writers),
-        overwrites=np.array(overwrites, np.int64),
         fixed_live=np.cumsum(fixed)[:count].astype(np.int64),
         storage=np.array(tensors, np.int64),
         final=np.array(final, np.int64),
@@ -249,6 +236,29 @@ def build_graph(trace: Trace, platform: Platform) -> Graph:
         by_turn=np.array(order, np.int64),
     )
     return Graph(trace, platform, arrays, tuple(ops), tuple(counted))
+
+
+def _saved_copies(
+    trace: Trace,
+    ops: Sequence[int],
+    reads: list[list[int]],
+    writes: list[list[int]],
+    forward_ops: int,
+) -> dict[tuple[int, int], int]:
+    """Storage with the same contents, for operator and storage of an in-place change.
+
+    Autograd clones what an in-place operator is about to overwrite: a ``clone`` of the
+    whole storage, directly before the change, and never changed itself.
+    """
+    found = {}
+    changed = {s for op in range(forward_ops) for s in writes[op] if s in reads[op]}
+    for op in range(forward_ops - 1):
+        name = trace.ops[ops[op]].name.rsplit(".", 1)[-1]
+        if name == "clone" and len(reads[op]) == len(writes[op]) == 1:
+            source, copy = reads[op][0], writes[op][0]
+            if source in reads[op + 1] and source in writes[op + 1] and copy not in changed:
+                found[op + 1, source] = copy
+    return found
 
 
 def _tensors(

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from planezip.sim.graph import Ints
-from planezip.sim.replay import DROP, SWAP, is_resident
+from planezip.sim.replay import DROP, SWAP, resident_source
 
 __all__ = ["LOG_COLUMNS", "Event", "Machine", "S", "run"]
 
@@ -233,7 +233,7 @@ def _replay(a, m, target, budget):  # type: ignore[no-untyped-def]
     for i in range(first, end):
         k = m.chain_ops[i]
         for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
-            if not is_resident(a, target, m.state, j):
+            if resident_source(a, target, m.state, j) < 0:
                 m.last[a.replay_reads[j]] = i
         for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
             m.last[a.writes[j]] = i
@@ -243,10 +243,9 @@ def _replay(a, m, target, budget):  # type: ignore[no-untyped-def]
         k = m.chain_ops[i]
         size = 0
         for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
-            t = a.tensor[a.replay_reads[j]]
-            if t >= 0 and not m.resident[t] and is_resident(a, target, m.state, j):
-                if not _wait_for(a, m, k, t, budget):
-                    return False
+            t = resident_source(a, target, m.state, j)
+            if t >= 0 and not m.resident[t] and not _wait_for(a, m, k, t, budget):
+                return False
         for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
             if not m.held[a.writes[j]]:
                 size += a.size[a.writes[j]]
@@ -261,7 +260,7 @@ def _replay(a, m, target, budget):  # type: ignore[no-untyped-def]
         m.scalars[S.REPLAY] += a.time[k]
         for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
             s = a.replay_reads[j]
-            if m.held[s] and m.last[s] == i and not is_resident(a, target, m.state, j):
+            if m.held[s] and m.last[s] == i and resident_source(a, target, m.state, j) < 0:
                 m.held[s] = 0
                 _free(a, m, m.scalars[S.NOW], s, target)
         for j in range(a.write_bounds[k], a.write_bounds[k + 1]):

@@ -6,7 +6,8 @@ dropped ones whose own replay comes earlier. Everything else that it needs it ma
 buffers of its own, freed after their last use in the chain, so that nothing resident is
 touched; writes to parameters and buffers are left out, random operators draw the same
 numbers again. An older version of a storage (before a later in-place change) counts as
-not resident.
+not resident, but is read from its copy where the framework saved one: the replay of
+``silu_`` reads the tensor that was cloned just before it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ import numpy as np
 from numba import njit
 from planezip.sim.graph import Arrays, Graph, Ints
 
-__all__ = ["DROP", "KEEP", "SWAP", "Chain", "Scratch", "chain", "chain_of", "scratch"]
+__all__ = [
+    "DROP",
+    "KEEP",
+    "SWAP",
+    "Chain",
+    "Scratch",
+    "chain",
+    "chain_of",
+    "resident_source",
+    "scratch",
+]
 
 KEEP, SWAP, DROP = 0, 1, 2
 
@@ -72,6 +83,18 @@ def _push(op, pending, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def resident_source(a, target, state, position):  # type: ignore[no-untyped-def]
+    """Tensor that ``replay_reads[position]`` of a replay for ``target`` is read from.
+
+    -1 if no resident one has that version, so that the chain makes its own.
+    """
+    for t in (a.replay_tensor[position], a.replay_copy[position]):
+        if t >= 0 and t != target and (state[t] != DROP or a.turn[t] < a.turn[target]):
+            return t
+    return -1
+
+
+@njit(cache=True)
 def chain(a, target, state, w):  # type: ignore[no-untyped-def]
     """Chain that rebuilds tensor ``target`` under ``state``; results in ``w``."""
     w.stamp[0] += 1
@@ -86,17 +109,16 @@ def chain(a, target, state, w):  # type: ignore[no-untyped-def]
     k = -1
     position = 0
     while True:
-        # s at the version before operator `version` has to be rebuilt
+        # s at the version before operator `version`: its latest writer until then, which
+        # itself reads the version before that if it changed s in place
         found = False
         for i in range(a.writer_bounds[s + 1] - 1, a.writer_bounds[s] - 1, -1):
             op = a.writers[i]
-            if op >= version:
-                continue
-            found = True
-            if w.op_mark[op] != stamp:
-                w.op_mark[op] = stamp
-                count = _push(op, w.pending, count)
-            if a.overwrites[i] == 1:
+            if op < version:
+                found = True
+                if w.op_mark[op] != stamp:
+                    w.op_mark[op] = stamp
+                    count = _push(op, w.pending, count)
                 break
         if not found:
             ok = 0
@@ -113,19 +135,15 @@ def chain(a, target, state, w):  # type: ignore[no-untyped-def]
                 cost += a.time[k]
                 position = a.replay_bounds[k]
                 continue
-            read = a.replay_reads[position]
-            final = a.replay_final[position]
+            t = resident_source(a, target, state, position)
             position += 1
-            if final == 1:
-                t = a.tensor[read]
-                if state[t] != DROP or a.turn[t] < a.turn[target]:
-                    if w.leaf_mark[t] != stamp:
-                        w.leaf_mark[t] = stamp
-                        w.leaves[leaves] = t
-                        leaves += 1
-                    continue
-            s = read
-            version = k
+            if t < 0:
+                s = a.replay_reads[position - 1]
+                version = k
+            elif w.leaf_mark[t] != stamp:
+                w.leaf_mark[t] = stamp
+                w.leaves[leaves] = t
+                leaves += 1
         if s < 0:
             break
     w.ops[:ops] = w.ops[:ops][::-1].copy()
@@ -137,21 +155,12 @@ def chain(a, target, state, w):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def is_resident(a, target, state, position):  # type: ignore[no-untyped-def]
-    """Whether a replay for ``target`` reads ``replay_reads[position]`` where it lies."""
-    if a.replay_final[position] == 0:
-        return False
-    t = a.tensor[a.replay_reads[position]]
-    return state[t] != DROP or a.turn[t] < a.turn[target]
-
-
-@njit(cache=True)
 def _peak(a, target, state, w, ops, stamp):  # type: ignore[no-untyped-def]
     """Most bytes that the chain's own buffers take, the tensor included."""
     for i in range(ops):
         k = w.ops[i]
         for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
-            if not is_resident(a, target, state, j):
+            if resident_source(a, target, state, j) < 0:
                 w.last[a.replay_reads[j]] = i
         for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
             w.last[a.writes[j]] = i
@@ -196,6 +205,4 @@ def chain_of(graph: Graph, tensor: int, state: Ints) -> Chain | None:
     ops, leaves, cost, peak, ok = (int(x) for x in w.out)
     if not ok or not ops:
         return None
-    return Chain(
-        tuple(w.ops[:ops].tolist()), tuple(w.leaves[:leaves].tolist()), cost, peak
-    )
+    return Chain(tuple(w.ops[:ops].tolist()), tuple(w.leaves[:leaves].tolist()), cost, peak)
