@@ -8,7 +8,7 @@ it in functions only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,7 +65,7 @@ def capture(
     trainer: Trainer,
     trace: Trace,
     iterations: int,
-    visit: Callable[[int, SavedTensor], None],
+    visit: Callable[[int, str, Iterator[SavedTensor]], None],
     types: Sequence[str] = TYPES,
 ) -> None:
     """Run ``iterations`` iterations with updates and visit their saved activations.
@@ -76,11 +76,12 @@ def capture(
     trace : Trace
         From :func:`profile`.
     iterations : int
-    visit : function of the iteration and a saved tensor
-        Called once for every saved storage and type, in order.
+    visit : function of an iteration, a type and the saved tensors in it
+        Called at the end of every forward pass, once for each of ``types``; it takes
+        the tensors in the order of ``trace.saved``.
     types : sequence of str
-        Types in which FP32 (and FP64) storages are visited, of :data:`TYPES`. Others
-        are visited as they are, once for every type.
+        Types that FP32 (and FP64) storages are converted to, of :data:`TYPES`; others
+        are as they are.
 
     Raises
     ------
@@ -92,32 +93,36 @@ def capture(
         tracer = Tracer(trainer.step.model, hold=trace.saved)
 
         def between(iteration: int = iteration, tracer: Tracer = tracer) -> None:
-            names = [op.name for op in tracer.ops]
-            if names != expected:
-                pairs = enumerate(zip(names, expected, strict=False))
-                at = next((k for k, (a, b) in pairs if a != b), min(len(names), len(expected)))
-                raise TraceError(
-                    f"iteration {iteration} leaves the profiled sequence at operator {at}; "
-                    "models with dynamic control flow cannot be captured"
-                )
-            for number in trace.saved:
-                values = _contents(tracer.held.pop(number), trace.storages[number])
-                for dtype in types:
-                    visit(iteration, _saved(number, values, dtype))
+            _check_sequence(iteration, [op.name for op in tracer.ops], expected)
+            for dtype in types:
+                visit(iteration, dtype, _tensors(trace, tracer, dtype))
+            tracer.held.clear()
 
         trainer.update(tracer, between)
+
+
+def _check_sequence(iteration: int, names: list[str], expected: list[str]) -> None:
+    if names != expected:
+        pairs = enumerate(zip(names, expected, strict=False))
+        at = next((k for k, (a, b) in pairs if a != b), min(len(names), len(expected)))
+        raise TraceError(
+            f"iteration {iteration} leaves the profiled sequence at operator {at}: "
+            "a model with dynamic control flow cannot be captured"
+        )
+
+
+def _tensors(trace: Trace, tracer: Tracer, dtype: str) -> Iterator[SavedTensor]:
+    for number in trace.saved:
+        values = _contents(tracer.held[number], trace.storages[number])
+        if values.dtype in (torch.float32, torch.float64):
+            values = values.to(getattr(torch, dtype))  # rounds to nearest, ties to even
+        name = str(values.dtype).removeprefix("torch.")
+        raw = values.view(torch.uint8).numpy()
+        data, every = sample_chunks(raw)
+        yield SavedTensor(number, name, raw.size, every, data.view(dtype_of(name)))
 
 
 def _contents(storage: torch.UntypedStorage, description: Storage) -> torch.Tensor:
     dtype = getattr(torch, description.dtype)
     flat: torch.Tensor = torch.empty(0, dtype=dtype, device=storage.device).set_(storage)
     return flat.detach().cpu()
-
-
-def _saved(number: int, values: torch.Tensor, dtype: str) -> SavedTensor:
-    if values.dtype in (torch.float32, torch.float64):
-        values = values.to(getattr(torch, dtype))  # rounds to nearest, ties to even
-    name = str(values.dtype).removeprefix("torch.")
-    raw = values.view(torch.uint8).numpy()
-    data, every = sample_chunks(raw)
-    return SavedTensor(number, name, raw.size, every, data.view(dtype_of(name)))
