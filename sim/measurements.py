@@ -87,7 +87,9 @@ def measure(
         raise ValueError(f"measurement must be one of {', '.join(MEASUREMENTS)}, not {name!r}")
     options = MEASUREMENTS[name]
     data = {"text": text} if options.model.startswith("hf:") else {"images": images}
-    options = replace(options, state=state, **data)
+    if state is not None:
+        options = replace(options, state=state, train_steps=0)
+    options = replace(options, **data)
     workload = name.rpartition("_")[0]
     trace = shipped_trace(workload) if workload in WORKLOADS else None
     measured = run_capture(options, measure=True, against=trace, reporter=reporter)

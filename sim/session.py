@@ -89,12 +89,6 @@ class Options:
                     f"{name} must be an integer of at least {least}, not {getattr(self, name)!r}"
                 )
 
-    @property
-    def weights(self) -> str:
-        """Where the weights are from, for people."""
-        start = "pretrained" if self.pretrained else "random"
-        return f"{start}, {self.train_steps} steps" if self.train_steps else start
-
 
 class Reporter:
     """Hears of the progress of a capture; this one says nothing."""
@@ -139,7 +133,8 @@ def make_trainer(options: Options) -> tuple[Trainer, Callable[[], Iterator[Batch
     else:
         rate = 3e-4 if options.learning_rate is None else options.learning_rate
         optimizer = torch.optim.AdamW(step.model.parameters(), rate, fused=True)
-    trainer = Trainer(step, training, optimizer, options.fused_attention)
+    origin = "pretrained" if options.pretrained else "random"
+    trainer = Trainer(step, training, optimizer, options.fused_attention, origin)
     if options.state is not None:
         load_state(trainer, options.state)
     return trainer, captured
@@ -232,7 +227,7 @@ def run_capture(
     if not measure:
         return {}
     return {
-        dtype: measurement.ratios(dtype, options.iterations, options.weights, against, notes)
+        dtype: measurement.ratios(dtype, options.iterations, trainer.weights, against, notes)
         for dtype in options.types
     }
 

@@ -33,12 +33,23 @@ class Trainer:
         Inputs of ``step.loss``.
     optimizer : torch.optim.Optimizer
     fused_attention : bool
+    origin : str
+        Where the weights are from before any training, for people.
+    trained : int
+        Iterations of training since then.
     """
 
     step: Step
     batches: Iterator[Batch]
     optimizer: torch.optim.Optimizer
     fused_attention: bool = False
+    origin: str = "random"
+    trained: int = 0
+
+    @property
+    def weights(self) -> str:
+        """Where the weights are from, for people."""
+        return f"{self.origin}, {self.trained} steps" if self.trained else self.origin
 
     def update(
         self,
@@ -64,6 +75,7 @@ class Trainer:
         start = time.monotonic()
         for done in range(1, steps + 1):
             losses.append(self.update())
+            self.trained += 1
             if report is not None:
                 report(done, losses[-1], (time.monotonic() - start) / done * (steps - done))
         return losses
@@ -77,7 +89,7 @@ def save_state(trainer: Trainer, path: Path) -> None:
     for number, state in trainer.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{k}": v for k, v in state.items() if v is not None}
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, path)
+    save_file(tensors, path, {"origin": trainer.origin, "trained": str(trainer.trained)})
 
 
 def load_state(trainer: Trainer, path: Path) -> None:
@@ -88,9 +100,14 @@ def load_state(trainer: Trainer, path: Path) -> None:
     ValueError
         If the file belongs to another model.
     """
-    from safetensors.torch import load_file
+    from safetensors import SafetensorError, safe_open
 
-    tensors = load_file(path)
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            metadata = file.metadata() or {}
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a .safetensors file: {error}") from error
     own = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
     expected = set(_unshared(trainer.step.model))
     if set(own) != expected:
@@ -104,6 +121,8 @@ def load_state(trainer: Trainer, path: Path) -> None:
             states.setdefault(int(number), {})[name] = tensor
     groups = trainer.optimizer.state_dict()["param_groups"]
     trainer.optimizer.load_state_dict({"state": states, "param_groups": groups})
+    trainer.origin = metadata.get("origin", path.name)
+    trainer.trained = int(metadata.get("trained", 0))
 
 
 def _unshared(model: torch.nn.Module) -> dict[str, torch.Tensor]:
