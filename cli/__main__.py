@@ -1,0 +1,7 @@
+"""``python -m planezip.cli``."""
+
+import sys
+
+from planezip.cli import main
+
+sys.exit(main())
