@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -148,7 +149,7 @@ def chunk_numbers_from(first: int) -> Iterator[None]:
 
 
 def _map(path: str | os.PathLike[str]) -> bytes | mmap.mmap:
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return b""
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -26,9 +26,9 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise ValueError(f"path must be that of a file, not {str(path)!r}")
     draft = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
     try:
-        with open(draft, "wb") as file:
+        with draft.open("wb") as file:
             yield file
-        os.replace(draft, target)
+        draft.replace(target)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
