@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planezip.model import dtypes
+from planezip.model.format import BLOCK_BYTES, CHUNK_BYTES, DEFAULT
 
-__all__ = ["flat_bytes"]
+__all__ = ["PIECE_BYTES", "check_width", "flat_bytes", "pieces"]
+
+PIECE_BYTES = 256 * CHUNK_BYTES
 
 
 def flat_bytes(array: Any) -> tuple[NDArray[np.uint8], str, tuple[int, ...]]:
@@ -54,3 +58,28 @@ def _flat_torch(tensor: Any) -> tuple[NDArray[np.uint8], str, tuple[int, ...]]:
     dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     flat = dense.reshape(-1).view(torch.uint8).numpy()
     return flat, name, tuple(tensor.shape)
+
+
+def check_width(w: int) -> None:
+    """ValueError unless ``w`` is a symbol width of the format."""
+    if w not in DEFAULT.symbol_bits:
+        raise ValueError(f"w must be one of {DEFAULT.symbol_bits}, not {w!r}")
+
+
+def pieces(data: NDArray[np.uint8], word: str) -> Iterator[NDArray[Any]]:
+    """Blocks of ``data``, 256 chunks at a time, the last block padded with zeros.
+
+    Yields
+    ------
+    read-only ``word`` [blocks, words of a block]
+        A view, or a copy where the data are not aligned or padding is needed. Always
+        read-only, so that the kernels are compiled for one type.
+    """
+    for at in range(0, data.size, PIECE_BYTES):
+        piece = data[at : at + PIECE_BYTES]
+        if piece.size % BLOCK_BYTES:
+            piece = np.concatenate([piece, np.zeros(-piece.size % BLOCK_BYTES, np.uint8)])
+        words = np.require(piece.view(word), requirements=["A"])
+        words = words.reshape(-1, BLOCK_BYTES // words.itemsize)
+        words.flags.writeable = False
+        yield words

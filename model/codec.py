@@ -1,41 +1,240 @@
-"""Compress and decompress whole tensors."""
+"""Compress, decompress and measure whole tensors."""
 
 from __future__ import annotations
 
-from typing import Any
+import io
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planezip.model import dtypes, reference
-from planezip.model.arrays import flat_bytes
+from planezip.model import dtypes, measure
+from planezip.model.arrays import PIECE_BYTES, check_width, flat_bytes, pieces
+from planezip.model.decoder import decode_chunks, walk_chunks
+from planezip.model.encoder import encode_chunks
+from planezip.model.errors import ErrorCode, StreamError
+from planezip.model.format import BLOCK_BYTES, BLOCKS_PER_CHUNK, CHUNK_BYTES, HEADER_BYTES
 from planezip.model.stream import Stream
 
-__all__ = ["decode", "decode_bytes", "encode", "encode_bytes", "ratio"]
+__all__ = [
+    "decode",
+    "decode_blocks",
+    "decode_bytes",
+    "decode_chunk",
+    "encode",
+    "encode_bytes",
+    "ratio",
+    "sizes",
+]
+
+_PIECE_CHUNKS = PIECE_BYTES // CHUNK_BYTES
+Bytes = NDArray[np.uint8]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def encode_bytes(data: bytes, w: int) -> bytes:
-    """Wire format of ``data`` taken as symbols of ``w`` bits (16 or 32)."""
-    return reference.encode_tensor(bytes(data), w)
+def encode(array: Any, threads: int = 1) -> Stream:
+    """Compress a NumPy array or a torch tensor.
 
+    Parameters
+    ----------
+    array : array
+        Of any dtype in :data:`planezip.model.dtypes.DTYPES`, any shape, any strides; see
+        :func:`planezip.model.arrays.flat_bytes`. Big-endian data become little-endian.
+    threads : int
+        Threads that encode; the result does not depend on it.
 
-def decode_bytes(payload: bytes, raw_bytes: int, w: int) -> bytes:
-    """Inverse of :func:`encode_bytes`; StreamError for a broken stream."""
-    return reference.decode_tensor(bytes(payload), raw_bytes, w)
-
-
-def encode(array: Any) -> Stream:
-    """Compress a NumPy array or a tensor (see :func:`planezip.model.arrays.flat_bytes`)."""
+    Raises
+    ------
+    TypeError
+        For other objects and dtypes.
+    """
     data, name, shape = flat_bytes(array)
-    return Stream(name, shape, encode_bytes(data.tobytes(), dtypes.symbol_bits(name)))
+    return Stream(name, shape, _encode(data, dtypes.symbol_bits(name), threads))
 
 
-def decode(stream: Stream) -> NDArray[Any]:
-    """The array that ``stream`` holds, bit for bit; StreamError for a broken stream."""
-    data = decode_bytes(stream.payload, stream.raw_bytes, stream.w)
-    return np.frombuffer(bytearray(data), dtypes.dtype_of(stream.dtype)).reshape(stream.shape)
+def encode_bytes(data: bytes | bytearray | memoryview, w: int, threads: int = 1) -> bytes:
+    """Wire format of ``data`` taken as symbols of ``w`` bits (16 or 32)."""
+    return _encode(np.frombuffer(data, np.uint8), w, threads)
+
+
+def decode(stream: Stream, threads: int = 1) -> NDArray[Any]:
+    """The array that ``stream`` holds, bit for bit.
+
+    Raises
+    ------
+    StreamError
+        With code, chunk and block of the first fault in reading order.
+    """
+    data, error = decode_blocks(stream.payload, stream.raw_bytes, stream.w, threads)
+    if error:
+        raise error
+    return data.view(dtypes.dtype_of(stream.dtype)).reshape(stream.shape)
+
+
+def decode_bytes(
+    payload: bytes | bytearray | memoryview, raw_bytes: int, w: int, threads: int = 1
+) -> bytes:
+    """Inverse of :func:`encode_bytes`; StreamError for a broken stream."""
+    out = io.BytesIO()
+    for part, error in _decode(payload, raw_bytes, w, threads, None):
+        if error:
+            raise error
+        out.write(part.data)
+    return out.getvalue()
+
+
+def decode_blocks(
+    payload: bytes | bytearray | memoryview, raw_bytes: int, w: int, threads: int = 1
+) -> tuple[Bytes, StreamError | None]:
+    """What a decoder delivers of a stream that may be broken.
+
+    Returns
+    -------
+    data : uint8 [raw_bytes or fewer]
+        The tensor, or all blocks before the one at fault (EXTRA: the whole tensor).
+    error : StreamError or None
+        First fault in reading order.
+    """
+    size = min(raw_bytes, _walk(payload, raw_bytes, w)[0] * CHUNK_BYTES)
+    out = np.empty(size, np.uint8)
+    done = 0
+    for part, error in _decode(payload, raw_bytes, w, threads, out):
+        done += part.size
+        if error:
+            return out[:done], error
+    return out, None
+
+
+def decode_chunk(stream: Stream, chunk: int, offset: int | None = None) -> bytes:
+    """Raw bytes of one chunk; 4096 or, at the end of the tensor, fewer.
+
+    Parameters
+    ----------
+    chunk : int
+        Number of the chunk, from 0.
+    offset : int, optional
+        Of its header in the payload, if known; else the headers before it are read.
+
+    Raises
+    ------
+    IndexError
+        For a chunk that the tensor does not have.
+    StreamError
+        Faults of this chunk, or of the headers where they are read.
+    """
+    if not 0 <= chunk < stream.chunk_count:
+        raise IndexError(f"chunk must be from 0 to {stream.chunk_count - 1}, not {chunk!r}")
+    at = int(stream.chunk_index()[chunk]) if offset is None else offset
+    end = at + HEADER_BYTES + int.from_bytes(stream.payload[at : at + HEADER_BYTES], "little")
+    count = min(CHUNK_BYTES, stream.raw_bytes - chunk * CHUNK_BYTES)
+    try:
+        return decode_bytes(stream.payload[at:end], count, stream.w)
+    except StreamError as error:
+        raise StreamError(error.code, chunk, error.block) from None
+
+
+def sizes(array: Any, w: int | None = None) -> measure.Sizes:
+    """Bits per block of a NumPy array or a torch tensor in every encoding.
+
+    ``w`` overrides the symbol width that belongs to the dtype.
+    """
+    data, name, _ = flat_bytes(array)
+    return measure.measure(data, dtypes.symbol_bits(name) if w is None else w)
 
 
 def ratio(array: Any) -> float:
-    """Raw bytes over wire bytes."""
-    return encode(array).ratio
+    """Raw bytes over wire bytes, by the size model; 1.0 for an empty array."""
+    data, name, _ = flat_bytes(array)
+    return data.size / measure.wire_bytes(data, dtypes.symbol_bits(name)) if data.size else 1.0
+
+
+# --- pieces, in threads ---------------------------------------------------------------
+
+
+def _map(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """``map`` in threads, in order, with no more results at hand than threads use."""
+    if not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads must be an integer of at least 1, not {threads!r}")
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _encode(data: Bytes, w: int, threads: int) -> bytes:
+    check_width(w)
+
+    def encode_piece(blocks: NDArray[np.uint64]) -> Bytes:
+        chunks = -(-len(blocks) // BLOCKS_PER_CHUNK)
+        out = np.empty(chunks * (HEADER_BYTES + CHUNK_BYTES), np.uint8)
+        return out[: encode_chunks(blocks, out, w)]
+
+    wire = io.BytesIO()  # hands its buffer over as bytes without a copy
+    for part in _map(encode_piece, pieces(data, "<u8"), threads):
+        wire.write(part.data)
+    return wire.getvalue()
+
+
+def _walk(
+    payload: bytes | bytearray | memoryview, raw_bytes: int, w: int
+) -> tuple[int, StreamError | None, Bytes, NDArray[np.int64]]:
+    """Chunks to decode, the fault behind them, the payload, offsets of the pieces."""
+    check_width(w)
+    if not isinstance(raw_bytes, int) or raw_bytes < 0:
+        raise ValueError(f"raw_bytes must be an integer of at least 0, not {raw_bytes!r}")
+    data = np.frombuffer(payload, np.uint8)
+    data.flags.writeable = False  # one type for the kernels
+    # No stream has more chunks than headers fit into it.
+    limit = data.size // HEADER_BYTES + 1
+    blocks = min(-(-raw_bytes // BLOCK_BYTES), limit * BLOCKS_PER_CHUNK)
+    offsets = np.zeros(limit // _PIECE_CHUNKS + 1, np.int64)
+    chunks, code, end = walk_chunks(data, blocks, w, offsets, _PIECE_CHUNKS)
+    total = -(-raw_bytes // CHUNK_BYTES)
+    if code:
+        return chunks, StreamError(ErrorCode(code), chunks), data, offsets
+    if chunks == total and end < data.size:
+        return chunks, StreamError(ErrorCode.EXTRA, max(total - 1, 0)), data, offsets
+    return chunks, None, data, offsets
+
+
+def _decode(
+    payload: bytes | bytearray | memoryview,
+    raw_bytes: int,
+    w: int,
+    threads: int,
+    out: Bytes | None,
+) -> Iterator[tuple[Bytes, StreamError | None]]:
+    """Decoded pieces in order, into ``out`` if it is given; the first fault ends them."""
+    chunks, behind, data, offsets = _walk(payload, raw_bytes, w)
+    end = min(raw_bytes, chunks * CHUNK_BYTES)
+
+    def decode_piece(first: int) -> tuple[Bytes, StreamError | None]:
+        at = first * CHUNK_BYTES
+        size = min(PIECE_BYTES, end - at)
+        part = np.empty(size, np.uint8) if out is None else out[at : at + size]
+        blocks = -(-size // BLOCK_BYTES)
+        code, chunk, block = decode_chunks(data, offsets[first // _PIECE_CHUNKS], blocks, part, w)
+        if not code:
+            return part, None
+        error = StreamError(ErrorCode(code), first + chunk, block)
+        return part[: chunk * CHUNK_BYTES + block * BLOCK_BYTES], error
+
+    for part, error in _map(decode_piece, range(0, chunks, _PIECE_CHUNKS), threads):
+        yield part, error
+        if error:
+            return
+    if behind:
+        yield np.empty(0, np.uint8), behind

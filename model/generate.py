@@ -241,7 +241,7 @@ def _indices(rng: Rng, count: int, w: int) -> Symbols:
     base = rng.integers(1 << 40, size=(count, 1)) >> rng.integers(10, 40, (count, 1))
     step = rng.integers(0, 1 << rng.integers(1, 12, (count, 1)), shape)
     index = base + np.where(rng.random((count, 1)) < 0.7, np.cumsum(step, 1), step)
-    return index.astype("<i8").view(f"<u{w // 8}").reshape(count, -1)
+    return index.astype("<i8").view(f"<u{w // 8}")
 
 
 def _constant(rng: Rng, count: int, w: int) -> Symbols:
