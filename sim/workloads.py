@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -128,8 +129,26 @@ def gpu_kernels(fused_attention: bool = False) -> Iterator[None]:
     FlashAttention (its memory-efficient sibling where there is a mask), on real
     tensors what torch has for their device.
     """
-    with _GpuKernels(fused_attention):
+    with _GpuKernels(fused_attention), _no_search_for_packed_sequences():
         yield
+
+
+@contextmanager
+def _no_search_for_packed_sequences() -> Iterator[None]:
+    """Hugging Face looks at the positions for several sequences in a row, which needs data.
+
+    On the meta device there are none to look at: a row is one sequence.
+    """
+    masking: Any = sys.modules.get("transformers.masking_utils")
+    search = getattr(masking, "find_packed_sequence_indices", None)
+    if search is None:
+        yield
+        return
+    masking.find_packed_sequence_indices = lambda ids: None if ids.is_meta else search(ids)
+    try:
+        yield
+    finally:
+        masking.find_packed_sequence_indices = search
 
 
 def build_step(
@@ -249,10 +268,7 @@ def _hugging_face(
 ) -> Step:
     require_capture("transformers")
     import transformers
-    from transformers import masking_utils
 
-    # Rows hold one sequence each; looking for packed ones would read data (`.item()`).
-    masking_utils.find_packed_sequence_indices = lambda position_ids: None
     auto: Any = transformers.AutoModelForCausalLM
     attention = "sdpa" if fused else "eager"
     try:
