@@ -68,7 +68,7 @@ def capture(
     visit: Callable[[int, str, Iterator[SavedTensor]], None],
     types: Sequence[str] = TYPES,
 ) -> None:
-    """Run ``iterations`` iterations with updates and visit their saved activations.
+    """Run ``iterations`` iterations, updates between them, and visit what they save.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def capture(
                 visit(iteration, dtype, _tensors(trace, tracer, dtype))
             tracer.held.clear()
 
-        trainer.update(tracer, between)
+        trainer.update(tracer, between, stop=iteration == iterations - 1)
 
 
 def _check_sequence(iteration: int, names: list[str], expected: list[str]) -> None:

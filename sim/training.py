@@ -55,13 +55,19 @@ class Trainer:
         self,
         around_forward: AbstractContextManager[Any] | None = None,
         between: Callable[[], None] = _nothing,
+        stop: bool = False,
     ) -> float:
-        """One iteration: forward, ``between``, backward, optimizer. Returns the loss."""
+        """One iteration: forward, ``between``, backward, optimizer. Returns the loss.
+
+        ``stop`` ends it before the backward pass.
+        """
         inputs = next(self.batches)
         with gpu_kernels(self.fused_attention):
             with around_forward or nullcontext():
                 loss = self.step.loss(self.step.model, *inputs)
             between()
+            if stop:
+                return float(loss.detach())
             loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
