@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 from planezip.cli.errors import CliError
+from planezip.cli.tables import printable
 
 __all__ = ["COMMANDS", "CliError", "main"]
 
@@ -29,6 +31,9 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code (2: bad input, one line on stderr)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names that the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     arguments = _parse(sys.argv[1:] if argv is None else list(argv))
     try:
         code: int = arguments.run(arguments)
@@ -74,8 +79,9 @@ class _Version(argparse.Action):
 
 def _message(error: BaseException) -> str:
     """One line for a person."""
+    text = str(error)
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    if isinstance(error, MemoryError):
-        return f"out of memory: {error}".removesuffix(": ")
-    return " ".join(str(error).split()) or type(error).__name__
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif isinstance(error, MemoryError):
+        text = f"out of memory: {text}".removesuffix(": ")
+    return printable(" ".join(text.split())) or type(error).__name__
