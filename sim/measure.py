@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from planezip.model.dtypes import symbol_bits
+from planezip.model.format import Tag
 from planezip.model.registry import Encoding, tag_counts, to_blocks
 from planezip.model.registry import wire_bytes as encoded_bytes
 from planezip.sim.align import match_storages
@@ -64,8 +65,10 @@ class Measurement:
         for encoding in self.encodings:
             wire = sum(encoded_bytes(encoding, piece, w) for piece in pieces)
             sizes[encoding.name] = scale_bytes(wire, tensor.data.nbytes, tensor.raw_bytes)
-        tags = sum(tag_counts(piece, w) for piece in pieces)
-        return sizes, [int(count) for count in tags]
+        tags = [0] * len(Tag)
+        for piece in pieces:
+            tags = [a + int(b) for a, b in zip(tags, tag_counts(piece, w), strict=True)]
+        return sizes, tags
 
     def ratios(
         self, dtype: str, iterations: int, weights: str, full: Trace | None, notes: Any

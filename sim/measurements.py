@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from planezip.sim.ratios import Ratios, load_ratios, save_ratios
 from planezip.sim.session import Options, Reporter, run_capture
@@ -14,9 +15,9 @@ from planezip.sim.shipped import DATA, WORKLOADS, shipped_trace
 
 __all__ = ["MEASUREMENTS", "measure", "ratios_path", "shipped_ratios"]
 
-_CNN = {"types": ("bfloat16", "float32"), "batch": 8}
-_SHORT = {**_CNN, "train_steps": 40}
-_GPT2 = {"types": ("bfloat16", "float32"), "batch": 1}
+_CNN: dict[str, Any] = {"types": ("bfloat16", "float32"), "batch": 8}
+_SHORT: dict[str, Any] = {**_CNN, "train_steps": 40}
+_GPT2: dict[str, Any] = {"types": ("bfloat16", "float32"), "batch": 1}
 
 MEASUREMENTS: dict[str, Options] = {
     "resnet50_random": Options("timm:resnet50", iterations=1, **_CNN),
@@ -86,10 +87,12 @@ def measure(
     if name not in MEASUREMENTS:
         raise ValueError(f"measurement must be one of {', '.join(MEASUREMENTS)}, not {name!r}")
     options = MEASUREMENTS[name]
-    data = {"text": text} if options.model.startswith("hf:") else {"images": images}
+    if options.model.startswith("hf:"):
+        options = replace(options, text=text)
+    else:
+        options = replace(options, images=images)
     if state is not None:
         options = replace(options, state=state, train_steps=0)
-    options = replace(options, **data)
     workload = name.rpartition("_")[0]
     trace = shipped_trace(workload) if workload in WORKLOADS else None
     measured = run_capture(options, measure=True, against=trace, reporter=reporter)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 __all__ = [
     "FIG_1A",
     "FIG_1B_RANGE",
@@ -11,7 +13,22 @@ __all__ = [
     "TABLE_1",
     "TABLE_3",
     "TABLE_4",
+    "Producer",
 ]
+
+
+class Producer(NamedTuple):
+    """A row of Table III.
+
+    Share of the saved bytes (least and largest percent of a model), ratio by encoding,
+    the most frequent encoding and its percent of the blocks.
+    """
+
+    share: tuple[int, int]
+    ratios: dict[str, float]
+    top: str
+    top_percent: int
+
 
 MODELS = ("resnet50", "densenet121", "efficientnet_b0", "vit_b16", "gpt2")
 """Workloads of :data:`planezip.sim.shipped.WORKLOADS` in the paper's order."""
@@ -55,21 +72,20 @@ FIG_3_MEAN: dict[str, dict[str, float]] = {
 }
 """Geometric means over the five models, where the text has them."""
 
-TABLE_3: dict[str, tuple[tuple[int, int], float, float, float, str, int]] = {
-    "Conv output": ((18, 52), 1.00, 1.43, 1.45, "BX", 74),
-    "Elementwise": ((26, 39), 1.00, 1.33, 1.33, "BX", 88),
-    "ReLU output": ((45, 48), 2.16, 1.85, 3.21, "ZBX", 60),
-    "Copy/concat": ((6, 32), 1.02, 1.41, 1.41, "BX", 84),
-    "Softmax": ((16, 23), 1.51, 2.02, 2.10, "BX", 62),
-    "Linear output": ((6, 21), 1.00, 1.32, 1.32, "BX", 96),
-    "Dropout output": ((23, 23), 1.94, 2.21, 2.50, "ZBX", 51),
-    "Norm in/out": ((0, 11), 1.00, 1.31, 1.31, "BX", 98),
-    "Log-softmax": ((0, 8), 1.00, 2.20, 2.23, "DBX", 72),
-    "Dropout mask": ((6, 6), 1.00, 5.96, 5.86, "BX", 100),
-    "Indices": ((0, 2), 1.88, 3.01, 5.25, "ZBX", 100),
+TABLE_3: dict[str, Producer] = {
+    "Conv output": Producer((18, 52), {"ZVC": 1.00, "BX": 1.43, "PlaneZip": 1.45}, "BX", 74),
+    "Elementwise": Producer((26, 39), {"ZVC": 1.00, "BX": 1.33, "PlaneZip": 1.33}, "BX", 88),
+    "ReLU output": Producer((45, 48), {"ZVC": 2.16, "BX": 1.85, "PlaneZip": 3.21}, "ZBX", 60),
+    "Copy/concat": Producer((6, 32), {"ZVC": 1.02, "BX": 1.41, "PlaneZip": 1.41}, "BX", 84),
+    "Softmax": Producer((16, 23), {"ZVC": 1.51, "BX": 2.02, "PlaneZip": 2.10}, "BX", 62),
+    "Linear output": Producer((6, 21), {"ZVC": 1.00, "BX": 1.32, "PlaneZip": 1.32}, "BX", 96),
+    "Dropout output": Producer((23, 23), {"ZVC": 1.94, "BX": 2.21, "PlaneZip": 2.50}, "ZBX", 51),
+    "Norm in/out": Producer((0, 11), {"ZVC": 1.00, "BX": 1.31, "PlaneZip": 1.31}, "BX", 98),
+    "Log-softmax": Producer((0, 8), {"ZVC": 1.00, "BX": 2.20, "PlaneZip": 2.23}, "DBX", 72),
+    "Dropout mask": Producer((6, 6), {"ZVC": 1.00, "BX": 5.96, "PlaneZip": 5.86}, "BX", 100),
+    "Indices": Producer((0, 2), {"ZVC": 1.88, "BX": 3.01, "PlaneZip": 5.25}, "ZBX", 100),
 }
-"""Shares (least and largest percent of a model), ratio of ZVC, BX and PlaneZip, the most
-frequent encoding and its percent of the blocks; BF16."""
+"""Rows by producer; BF16."""
 
 TABLE_4: dict[str, tuple[tuple[float, float, float], float, float, float, float | None]] = {
     "resnet50": ((1.88, 1.88, 1.89), 0.6, 9.7, 28.7, 1.78),

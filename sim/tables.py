@@ -140,7 +140,7 @@ def fig3(measured: Mapping[str, Measured]) -> Row:
     """Fig. 3: ratio of all saved activations, by type, model and encoding."""
     found: Row = {}
     for dtype, by_model in measured.items():
-        rows = []
+        rows: list[Row] = []
         for name, ratios in by_model.items():
             codecs = {codec: ratios.ratio(codec) for codec in ratios.tensors[0].wire_bytes}
             theirs = paper.FIG_3[dtype].get(name)
@@ -186,14 +186,14 @@ def table3(by_model: Measured) -> list[Row]:
             "producer": category or "Input",
             "share_percent": {
                 "ours": [min(shares), max(shares)],
-                "paper": list(theirs[0]) if theirs else None,
+                "paper": list(theirs.share) if theirs else None,
             },
         }
-        for k, codec in enumerate(wire, 1):
-            row[codec] = _against(raw / wire[codec], theirs[k] if theirs else None)  # type: ignore[arg-type]
+        for codec, size in wire.items():
+            row[codec] = _against(raw / size, theirs.ratios[codec] if theirs else None)
         row["top"] = {
             "ours": [top.name, round(100 * tags[top] / sum(tags))],
-            "paper": list(theirs[4:]) if theirs else None,
+            "paper": [theirs.top, theirs.top_percent] if theirs else None,
         }
         rows.append(row)
     return rows

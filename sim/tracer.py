@@ -271,7 +271,7 @@ def trace_iteration(step: Step, source: str) -> Trace:
         with tracer.scopes(step.model), tracer:
             loss = step.loss(step.model, *step.inputs)
             tracer.phase = Phase.BACKWARD
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
     except TraceError:
         raise
     except Exception as error:  # whatever the model raises

@@ -68,7 +68,7 @@ class Trainer:
             between()
             if stop:
                 return float(loss.detach())
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return float(loss.detach())

@@ -239,7 +239,7 @@ def _images(
 def _timm(name: str, batch: int, device: str, fused: bool, pretrained: bool) -> Step:
     require_capture("timm")
     import timm
-    from timm.layers import set_fused_attn, use_fused_attn
+    from timm.layers.config import set_fused_attn, use_fused_attn
 
     if not timm.is_model(name):
         near = ", ".join(get_close_matches(name, timm.list_models(), 5)) or "none"
