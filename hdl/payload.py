@@ -1,0 +1,200 @@
+"""Payload packer of pass 2: the units of a slot one behind the other, at their place in a ring.
+
+Every unit knows its place in the stream beforehand (a prefix sum of lengths, known
+before the data), so units are first rotated by their place modulo a unit, each on its
+own, and then merged pairwise: two units into a ring of two units, two of those into a
+ring of four. A merge is one AND-OR, and the packed slot needs no aligner any more. A
+packer that shifts one string behind another and then aligns the whole has twice the
+multiplexers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from planezip.hdl.geometry import Geometry
+from planezip.hdl.wires import rotated, wire, wires
+from planezip.model.format import DEFAULT, Parameters
+
+__all__ = ["PayloadPacker", "PayloadPlaces", "expand", "packed", "places", "thermometer"]
+
+
+def places(start: int, lengths: Sequence[int], ring: int) -> list[int]:
+    """Software model: place of each unit, and the end."""
+    result = [start]
+    for length in lengths:
+        result.append(result[-1] + length)
+    return [at % ring for at in result]
+
+
+def packed(units: Sequence[int], starts: Sequence[int], unit_bits: int, ring: int) -> int:
+    """Software model: the ring with each unit at its place."""
+    value = 0
+    for unit, start in zip(units, starts, strict=True):
+        for bit in range(unit_bits):
+            value |= (unit >> bit & 1) << (start + bit) % ring
+    return value
+
+
+def thermometer(m: Module, value: Value, bits: int) -> Value:
+    """``bits`` flags: bit k is set if k >= ``value`` (0 to bits - 1)."""
+    if bits == 1:
+        return Const(1, 1)
+    half, top = bits // 2, value[-1]
+    low = thermometer(m, value[:-1], half)
+    return wire(m, Cat(low & (~top).replicate(half), low | (~top).replicate(half)), "thermometer")
+
+
+def expand(m: Module, value: Value, start: Value, ring: int) -> Value:
+    """The ring of ``ring`` bits with the ring ``value`` laid from ``start`` upwards, zero elsewhere."""
+    size = len(value)
+    if size == ring:
+        return value
+    inner, bits = size.bit_length() - 1, ring.bit_length() - 1
+    above = thermometer(m, start[:inner], size)
+    window = start[inner:bits]
+    here = wire(m, value & above, "here")
+    wrapped = wire(m, value & ~above, "wrapped")
+    count = ring // size
+    parts = []
+    for k in range(count):
+        parts.append(
+            (here & (window == k).replicate(size))
+            | (wrapped & (window == (k - 1) % count).replicate(size))
+        )
+    return wire(m, Cat(parts), "expanded")
+
+
+class PayloadPlaces(wiring.Component):
+    """Combinational: where each unit of a slot starts, and where the next slot does.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    beats_per_block : int
+
+    Attributes
+    ----------
+    start : In(pointer_bits)
+        Where the slot starts.
+    width : In, planes : In(1)
+        Index of the symbol width; planes, or symbols that fill ``symbol_bits`` of the slot.
+    verbatim, positions : In(units)
+        As in :class:`~planezip.hdl.position.PositionEncoder`.
+    plane_bits, position_bits : In
+        Length of a verbatim plane and of a position.
+    symbol_bits : In
+        Bits of the slot in symbol order.
+    places : Out(units * log2(beat_bits))
+        Start of each unit in a ring of ``beat_bits``.
+    end : Out(pointer_bits)
+    """
+
+    def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
+        self._geometry = g = Geometry(parameters, beats_per_block)
+        self._ring = g.beat_bits.bit_length() - 1
+        super().__init__(
+            {
+                "start": In(g.pointer_bits),
+                "width": In(range(max(2, len(parameters.symbol_bits)))),
+                "planes": In(1),
+                "verbatim": In(g.units),
+                "positions": In(g.units),
+                "plane_bits": In(range(g.symbols + 1)),
+                "position_bits": In(range(g.symbols.bit_length())),
+                "symbol_bits": In(range(g.beat_bits + 1)),
+                "places": Out(g.units * self._ring),
+                "end": Out(g.pointer_bits),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        g = self._geometry
+        sums = wires(m, [self._length(k) for k in range(g.units)], "lengths")
+        for level in range(g.units.bit_length() - 1):
+            sums = [
+                s + sums[(k >> level << level) - 1] if k >> level & 1 else s
+                for k, s in enumerate(sums)
+            ]
+            sums = wires(m, sums, "sums")
+        starts = []
+        for k in range(g.units):
+            before = sums[k - 1][: self._ring] if k else Const(0)
+            ahead = Mux(self.planes, before, k * g.unit_bits)
+            starts.append((self.start + ahead)[: self._ring])
+        m.d.comb += [
+            self.places.eq(Cat(starts)),
+            self.end.eq(self.start + Mux(self.planes, sums[-1], self.symbol_bits)),
+        ]
+        return m
+
+    def _length(self, k: int) -> Value:
+        """Length of unit k: its share of a verbatim plane, or a position in the lowest unit."""
+        g = self._geometry
+        result: Value = Const(0)
+        for index, w in enumerate(g.parameters.symbol_bits):
+            span = g.parameters.symbols(w) // g.unit_bits
+            below = k % span * g.unit_bits
+            left = (self.plane_bits - below)[: len(self.plane_bits)]
+            share = Mux(self.plane_bits < below, 0, Mux(left > g.unit_bits, g.unit_bits, left))[
+                : g.unit_bits.bit_length()
+            ]
+            value = share & self.verbatim[k].replicate(len(share))
+            if k % span == 0:
+                field = self.position_bits & self.positions[k].replicate(len(self.position_bits))
+                value = value | field
+            result = Mux(self.width == index, value, result)
+        return result
+
+
+class PayloadPacker(wiring.Component):
+    """Combinational: each unit at its place in a ring of ``beat_bits``.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    beats_per_block : int
+
+    Attributes
+    ----------
+    units : In(beat_bits)
+        Zero above their lengths.
+    places : In(units * log2(beat_bits))
+        Start of each unit; units do not overlap.
+    ring : Out(beat_bits)
+    """
+
+    def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
+        self._geometry = g = Geometry(parameters, beats_per_block)
+        self._place_bits = g.beat_bits.bit_length() - 1
+        super().__init__(
+            {
+                "units": In(g.beat_bits),
+                "places": In(g.units * self._place_bits),
+                "ring": Out(g.beat_bits),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        size, bits = self._geometry.unit_bits, self._place_bits
+        starts = [self.places[k : k + bits] for k in range(0, len(self.places), bits)]
+        rings: list[Value] = []
+        for k, start in enumerate(starts):
+            unit = self.units[k * size : (k + 1) * size]
+            rings.append(rotated(m, unit, start))
+        while len(rings) > 1:
+            wide = 2 * len(rings[0])
+            grown = [
+                expand(m, ring, start, wide) for ring, start in zip(rings, starts, strict=True)
+            ]
+            rings = [wire(m, a | b, "merged") for a, b in zip(grown[::2], grown[1::2], strict=True)]
+            starts = starts[::2]
+        m.d.comb += self.ring.eq(rings[0])
+        return m

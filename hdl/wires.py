@@ -1,0 +1,49 @@
+"""Intermediate values of combinational logic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+
+__all__ = ["any_of", "parts_of", "rotated", "wire", "wires"]
+
+
+def wire(m: Module, value: Value, name: str = "wire") -> Signal:
+    """A signal that has ``value``; deep expressions that are used twice need one.
+
+    (Amaranth walks an expression anew for every use: deep ones take exponential time.)
+    """
+    signal = Signal(unsigned(len(value)), name=name)
+    m.d.comb += signal.eq(value)
+    return signal
+
+
+def wires(m: Module, values: Sequence[Value], name: str = "wires") -> list[Value]:
+    """Values as slices of a single signal."""
+    whole = wire(m, Cat(values), name)
+    result, at = [], 0
+    for value in values:
+        result.append(whole[at : at + len(value)])
+        at += len(value)
+    return result
+
+
+def parts_of(value: Value, size: int) -> list[Value]:
+    """Parts of ``size`` bits, lowest first."""
+    return [value[k : k + size] for k in range(0, len(value), size)]
+
+
+def any_of(values: Sequence[Value]) -> Value:
+    """OR of all values."""
+    result = values[0]
+    for value in values[1:]:
+        result = result | value
+    return result
+
+
+def rotated(m: Module, value: Value, places: Value) -> Value:
+    """``value`` rotated up by ``places`` modulo its length, a power of two."""
+    for level in range(len(value).bit_length() - 1):
+        value = wire(m, Mux(places[level], value.rotate_left(1 << level), value), "rotated")
+    return value

@@ -1,0 +1,111 @@
+"""Pass 2 against the reference codec: bytes, beats, rate, pauses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cocotb
+import pytest
+
+from planezip.hdl.serializer import Serializer
+from planezip.hdl.summary import block_summary, chunk_record
+from planezip.hdl.types import beat
+from planezip.model.format import DEFAULT, Parameters
+from planezip.model.reference import encode_tensor
+from tb.bench import Bench
+from tb.blocks import random_block
+from tb.blocks import test_blocks as blocks_of
+from tb.pass_two import Tensor, forced, smallest, tensor, wire_beats
+from tb.pauses import PATTERNS
+from tb.run import run_bench
+
+GEOMETRIES = [
+    (DEFAULT, 4),
+    (Parameters(4, (4,), 2), 2),
+    (Parameters(8, (8,), 4), 4),
+    (Parameters(8, (8,), 2), 8),
+    (Parameters(16, (4, 8), 2), 4),
+    (Parameters(64, (16,), 32), 4),
+    (Parameters(32, (32,), 4), 4),
+]
+IDS = [f"{p.symbols_per_block}x{'-'.join(map(str, p.symbol_bits))}-{b}" for p, b in GEOMETRIES]
+
+
+class _Driver:
+    def __init__(self, dut: Any) -> None:
+        self.bench = Bench(dut)
+        arguments = self.bench.arguments
+        pause = arguments["pause"]
+        self.parameters: Parameters = arguments["parameters"]
+        self.beats: int = arguments["beats"]
+        p = self.parameters
+        self.chunks = self.bench.source("chunks", chunk_record(p), pause)
+        self.summaries = self.bench.source("summaries", block_summary(p), pause)
+        self.raw = self.bench.source("beats", None, pause)
+        self.wire_bytes = p.block_bits // self.beats // 4
+        self.wire = self.bench.sink("wire", beat(self.wire_bytes), pause)
+
+    def send(self, made: Tensor, label: str) -> None:
+        self.chunks.extend(made.records)
+        self.summaries.extend(made.summaries)
+        self.raw.extend(made.beats)
+        self.wire.extend(wire_beats(made.wire, self.wire_bytes), label)
+
+    def tensor(self, data: bytes, w: int, choose: Any, **options: Any) -> Tensor:
+        noise = self.bench.rng.getrandbits(16)
+        return tensor(data, w, self.parameters, self.beats, choose, noise=noise, **options)
+
+
+def _cut(rng: Any, data: bytes, limit: int) -> list[bytes]:
+    """``data`` as tensors of random lengths, small ones often."""
+    cuts = []
+    while data:
+        size = min(rng.choice((1, rng.randrange(1, limit), rng.randrange(1, 4 * limit))), len(data))
+        cuts.append(data[:size])
+        data = data[size:]
+    return cuts
+
+
+@cocotb.test()
+async def tensors(dut: Any) -> None:
+    """Corner and random blocks as tensors of both widths, every mode, tag by tag."""
+    driver = _Driver(dut)
+    bench, p = driver.bench, driver.parameters
+    await bench.reset()
+    rng = bench.rng
+    made: list[tuple[int, bytes]] = []
+    for w in p.symbol_bits:
+        blocks = blocks_of(rng, 0, w, p)
+        blocks = rng.sample(blocks, min(len(blocks), bench.arguments["blocks"]))
+        blocks += [random_block(rng, w, p) for _ in range(bench.arguments["blocks"])]
+        rng.shuffle(blocks)
+        made += [(w, cut) for cut in _cut(rng, b"".join(blocks), p.chunk_bits // 8)]
+    rng.shuffle(made)
+    limit = 1 << (p.chunk_bits // 8).bit_length()  # of the record's field
+    for w, data in made:
+        kind = rng.randrange(8)
+        if kind < 3:
+            one = driver.tensor(data, w, smallest(p))
+            assert one.wire == encode_tensor(data, w, p)
+            label = "smallest"
+        elif kind == 3:
+            one = driver.tensor(data, w, smallest(p), bypass=True)
+            assert one.wire == data
+            label = "bypass"
+        elif kind == 4:
+            one = driver.tensor(data, w, smallest(p), raw=lambda coded, whole: rng.random() < 0.5)
+            label = "raw"
+        else:
+            tag = rng.choice(sorted(p.encodings))
+            one = driver.tensor(data, w, forced(tag, p), raw=lambda coded, whole: coded >= limit)
+            label = tag.name
+        driver.send(one, f"{label} {w} {len(data)} bytes")
+    await bench.finish()
+
+
+@pytest.mark.parametrize("pause", PATTERNS)
+@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
+def test_tensors(parameters: Parameters, beats: int, pause: str) -> None:
+    blocks = 40 if parameters.block_bits > 100 else 300
+    arguments = {"parameters": parameters, "beats": beats, "blocks": blocks, "pause": pause}
+    run_bench(Serializer(parameters, beats), __name__, arguments=arguments, testcase="tensors")
