@@ -15,24 +15,33 @@ skipped, and looked at once more when nothing else is left.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from planezip.sim.graph import (
+    CAN_DROP,
+    CAN_SWAP,
+    FIRST_BACKWARD,
+    LAST_FORWARD,
+    SIZE,
+    STORAGE,
+    TURN,
+)
+from planezip.sim.kernel import kernel
 from planezip.sim.liveness import measure
 from planezip.sim.replay import DROP, KEEP, SWAP, chain
 
-__all__ = ["CHEAPER", "LARGEST", "RECOMPUTE", "cover_deficit", "cost_all"]
+__all__ = ["CHEAPER", "LARGEST", "RECOMPUTE", "cost_all", "cover_deficit"]
 
 RECOMPUTE, CHEAPER, LARGEST = 0, 1, 2
 
 
-@njit(cache=True)
+@kernel
 def cost_one(a, d, w, t):  # type: ignore[no-untyped-def]
     """Chain of tensor ``t`` under the draft, entered into it."""
     for i in range(d.input_count[t]):
         d.needed_by[d.inputs[t, i], t] = 0
     d.input_count[t] = 0
     d.cost[t] = -1
-    if a.can_drop[t] == 0:
+    if a.tensors[t, CAN_DROP] == 0:
         return
     chain(a, t, d.state, w)
     if w.out[4] == 0:
@@ -45,14 +54,14 @@ def cost_one(a, d, w, t):  # type: ignore[no-untyped-def]
         d.needed_by[w.leaves[i], t] = 1
 
 
-@njit(cache=True)
+@kernel
 def cost_all(a, d, w):  # type: ignore[no-untyped-def]
     """Chains of all tensors."""
-    for t in range(len(a.storage)):
+    for t in range(a.tensor_count):
         cost_one(a, d, w, t)
 
 
-@njit(cache=True)
+@kernel
 def _drop(a, d, w, t, touched):  # type: ignore[no-untyped-def]
     """Drop ``t``; the chains that read it where it lay go further back.
 
@@ -60,8 +69,8 @@ def _drop(a, d, w, t, touched):  # type: ignore[no-untyped-def]
     """
     d.state[t] = DROP
     count = 0
-    for c in range(len(a.storage)):
-        if d.needed_by[t, c] == 1 and a.turn[t] > a.turn[c]:
+    for c in range(a.tensor_count):
+        if d.needed_by[t, c] == 1 and a.tensors[t, TURN] > a.tensors[c, TURN]:
             touched[count] = c
             count += 1
     for i in range(count):
@@ -69,27 +78,27 @@ def _drop(a, d, w, t, touched):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True)
+@kernel
 def _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times):  # type: ignore[no-untyped-def]
     """Cheapest candidate idle at the peak and what to do with it; -1 if none is left."""
     times[:] = 1
-    for c in range(len(a.storage)):
+    for c in range(a.tensor_count):
         if d.state[c] == DROP:
             for i in range(d.input_count[c]):
-                if a.turn[d.inputs[c, i]] > a.turn[c]:
+                if a.tensors[d.inputs[c, i], TURN] > a.tensors[c, TURN]:
                     times[d.inputs[c, i]] += 1
     best = -1
     best_score = np.inf
     best_state = DROP
-    for t in range(len(a.storage)):
-        if d.state[t] != KEEP or allowed[t] == 0 or blocked[t] == 1 or a.can_swap[t] == 0:
+    for t in range(a.tensor_count):
+        if d.state[t] != KEEP or allowed[t] == 0 or blocked[t] == 1 or a.tensors[t, CAN_SWAP] == 0:
             continue
-        if not (a.last_forward[t] < peak_op < a.first_backward[t]):
+        if not (a.tensors[t, LAST_FORWARD] < peak_op < a.tensors[t, FIRST_BACKWARD]):
             continue
-        idle = a.start[a.first_backward[t]] - a.start[a.last_forward[t] + 1]
+        idle = a.start[a.tensors[t, FIRST_BACKWARD]] - a.start[a.tensors[t, LAST_FORWARD] + 1]
         if idle <= 0:
             continue
-        size = a.size[a.storage[t]]
+        size = a.storages[a.tensors[t, STORAGE], SIZE]
         cost = np.inf
         state = DROP
         if d.cost[t] >= 0 and mode != LARGEST:
@@ -104,16 +113,16 @@ def _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times):  # type: ignor
     return best, best_state
 
 
-@njit(cache=True)
+@kernel
 def cover_deficit(a, d, m, w, mode, copy_ns, budget, allowed):  # type: ignore[no-untyped-def]
     """Evict until the peak of ``d`` is at most ``budget``.
 
     Returns the operator of a peak that cannot be lowered, or -1; expects chains from
     :func:`cost_all`.
     """
-    blocked = np.zeros(len(a.storage), np.int64)
-    touched = np.zeros(len(a.storage), np.int64)
-    times = np.zeros(len(a.storage), np.int64)
+    blocked = np.zeros(a.tensor_count, np.int64)
+    touched = np.zeros(a.tensor_count, np.int64)
+    times = np.zeros(a.tensor_count, np.int64)
     progress = False
     peak_op = measure(a, d, m)
     before = m.peak.copy()
@@ -133,7 +142,7 @@ def cover_deficit(a, d, m, w, mode, copy_ns, budget, allowed):  # type: ignore[n
         before[:] = m.peak
         new_peak_op = measure(a, d, m)
         pushed = False
-        for op in range(len(a.time)):
+        for op in range(a.op_count):
             if m.peak[op] > budget and before[op] <= budget:
                 pushed = True
                 break

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,45 +25,39 @@ Ints = NDArray[np.int64]
 
 
 class Arrays(NamedTuple):
-    """What the compiled kernels read; all int64, lists of lists as values and bounds.
+    """What the compiled kernels read: few arrays, int64, with a column per name.
 
-    Per operator: ``time`` and ``start`` (stall-free, one more than operators) in ns,
-    ``born`` bytes created; ``reads``, ``writes`` (storages), ``replay_*`` (storages that a
-    replay reads, the tensor that has that version while resident, and one that is its
-    copy; -1: none). Per storage: ``size``, ``birth``, ``death``, ``tensor`` (-1: not one),
-    ``writers`` (forward operators, ascending). Per tensor: ``storage``, ``final`` (last
-    forward write), ``last_forward`` and ``first_backward`` use, ``can_swap``,
-    ``can_drop``; ``turn`` is the rank in the order of replays (first backward use, then
-    production), ``by_turn`` its inverse.
+    ``ops`` (one row more than operators): TIME in ns, bytes BORN, FIXED_LIVE bytes that no
+    plan can move, first row in ``reads``, ``writes`` (storages) and ``replays``.
+    ``start`` : stall-free start of each operator in ns, and the end.
+    ``replays``, what the replay of a forward operator reads: READ_STORAGE, READ_TENSOR
+    that has this version while it is resident, READ_COPY that has the same contents (-1:
+    none). ``storages`` (one row more): SIZE, BIRTH, DEATH, TENSOR (-1: not one), first
+    row in ``writers`` (forward operators, ascending). ``tensors``: STORAGE, FINAL (last
+    forward write), LAST_FORWARD and FIRST_BACKWARD use, CAN_SWAP, CAN_DROP; TURN is the
+    rank in the order of replays (first backward use, then production), BY_TURN its
+    inverse.
     """
 
-    time: Ints
-    start: Ints
+    op_count: int
     forward_ops: int
-    born: Ints
-    read_bounds: Ints
+    storage_count: int
+    tensor_count: int
+    ops: Ints
+    start: Ints
     reads: Ints
-    write_bounds: Ints
     writes: Ints
-    replay_bounds: Ints
-    replay_reads: Ints
-    replay_tensor: Ints
-    replay_copy: Ints
-    size: Ints
-    birth: Ints
-    death: Ints
-    tensor: Ints
-    writer_bounds: Ints
+    replays: Ints
+    storages: Ints
     writers: Ints
-    fixed_live: Ints
-    storage: Ints
-    final: Ints
-    last_forward: Ints
-    first_backward: Ints
-    can_swap: Ints
-    can_drop: Ints
-    turn: Ints
-    by_turn: Ints
+    tensors: Ints
+
+
+TIME, BORN, FIXED_LIVE, READS, WRITES, REPLAYS = 0, 1, 2, 3, 4, 5
+READ_STORAGE, READ_TENSOR, READ_COPY = 0, 1, 2
+SIZE, BIRTH, DEATH, TENSOR, WRITERS = 0, 1, 2, 3, 4
+STORAGE, FINAL, LAST_FORWARD, FIRST_BACKWARD = 0, 1, 2, 3
+CAN_SWAP, CAN_DROP, TURN, BY_TURN = 4, 5, 6, 7
 
 
 @dataclass(frozen=True)
@@ -76,6 +70,8 @@ class Graph:
         Operator of the trace for each position.
     storage_of : tuple of int
         Storage of the trace for each counted storage.
+    copy_ops : frozenset of int
+        Operators that save a copy of what the next one changes in place.
     """
 
     trace: Trace
@@ -83,21 +79,22 @@ class Graph:
     arrays: Arrays
     op_of: tuple[int, ...]
     storage_of: tuple[int, ...]
+    copy_ops: frozenset[int]
 
     @property
     def tensors(self) -> int:
         """Number of tensors."""
-        return len(self.arrays.storage)
+        return self.arrays.tensor_count
 
     @cached_property
     def tensor_bytes(self) -> Ints:
         """Bytes of each tensor."""
-        return self.arrays.size[self.arrays.storage]
+        return self.arrays.storages[self.arrays.tensors[:, STORAGE], SIZE]
 
     @cached_property
     def signatures(self) -> tuple[tuple[int, int], ...]:
         """Predictor signature of each tensor: producing operator of the trace and slot."""
-        found = (self.trace.storages[self.storage_of[s]] for s in self.arrays.storage)
+        found = [self.trace.storages[self.storage_of[s]] for s in self.arrays.tensors[:, STORAGE]]
         return tuple((s.producer, s.slot) for s in found)
 
     @cached_property
@@ -120,9 +117,9 @@ class Graph:
     def live_bytes(self) -> Ints:
         """Bytes that exist during each operator when every tensor is kept."""
         a = self.arrays
-        live = a.fixed_live.copy()
-        for s in a.storage:
-            live[max(a.birth[s], 0) : a.death[s] + 1] += a.size[s]
+        live = a.ops[:-1, FIXED_LIVE].copy()
+        for s in a.storages[a.tensors[:, STORAGE]]:
+            live[max(s[BIRTH], 0) : s[DEATH] + 1] += s[SIZE]
         return live
 
     @cached_property
@@ -135,10 +132,10 @@ class Graph:
         """Largest working set of one operator: no plan can need less."""
         a = self.arrays
         best = 0
-        for op in range(len(a.time)):
-            used = set(a.reads[a.read_bounds[op] : a.read_bounds[op + 1]].tolist())
-            used |= set(a.writes[a.write_bounds[op] : a.write_bounds[op + 1]].tolist())
-            best = max(best, sum(int(a.size[s]) for s in used))
+        for op in range(a.op_count):
+            used = set(a.reads[a.ops[op, READS] : a.ops[op + 1, READS]].tolist())
+            used |= set(a.writes[a.ops[op, WRITES] : a.ops[op + 1, WRITES]].tolist())
+            best = max(best, sum(int(a.storages[s, SIZE]) for s in used))
         return best
 
 
@@ -205,37 +202,48 @@ def build_graph(trace: Trace, platform: Platform) -> Graph:
         for op in range(forward_ops)
         for s in reads[op]
     ]
-    overwrites = [int(s not in reads[w]) for s in range(len(counted)) for w in writers[s]]
+    replay_bounds = _bounds(reads[:forward_ops])
     arrays = Arrays(
-        time=time,
-        start=np.concatenate(([0], np.cumsum(time))).astype(np.int64),
+        op_count=count,
         forward_ops=forward_ops,
-        born=born,
-        read_bounds=_bounds(reads),
+        storage_count=len(counted),
+        tensor_count=len(tensors),
+        ops=_table(
+            count + 1,
+            time,
+            born,
+            np.cumsum(fixed)[:count],
+            _bounds(reads),
+            _bounds(writes),
+            np.pad(replay_bounds, (0, count - forward_ops), mode="edge"),
+        ),
+        start=np.concatenate(([0], np.cumsum(time))).astype(np.int64),
         reads=_flat(reads),
-        write_bounds=_bounds(writes),
         writes=_flat(writes),
-        replay_bounds=_bounds(reads[:forward_ops]),
-        replay_reads=_flat(reads[:forward_ops]),
-        replay_tensor=np.array(replay_tensor, np.int64),
-        replay_copy=np.array(replay_copy, np.int64),
-        size=np.array([sizes[old] for old in counted], np.int64),
-        birth=np.array(birth, np.int64),
-        death=np.array(death, np.int64),
-        tensor=tensor,
-        writer_bounds=_bounds(writers),
+        replays=_table(len(replay_tensor), _flat(reads[:forward_ops]), replay_tensor, replay_copy),
+        storages=_table(
+            len(counted) + 1,
+            np.array([sizes[old] for old in counted]),
+            np.array(birth),
+            np.array(death),
+            tensor,
+            _bounds(writers),
+        ),
         writers=_flat(writers),
-        fixed_live=np.cumsum(fixed)[:count].astype(np.int64),
-        storage=np.array(tensors, np.int64),
-        final=np.array(final, np.int64),
-        last_forward=np.array(last_forward, np.int64),
-        first_backward=np.array(first_backward, np.int64),
-        can_swap=np.array(swaps, np.int64),
-        can_drop=np.array(drops, np.int64),
-        turn=np.argsort(np.array(order, np.int64)).astype(np.int64),
-        by_turn=np.array(order, np.int64),
+        tensors=_table(
+            len(tensors),
+            np.array(tensors),
+            np.array(final),
+            np.array(last_forward),
+            np.array(first_backward),
+            np.array(swaps),
+            np.array(drops),
+            np.argsort(np.array(order, np.int64)),
+            np.array(order),
+        ),
     )
-    return Graph(trace, platform, arrays, tuple(ops), tuple(counted))
+    copy_ops = frozenset(op - 1 for op, _ in copies)
+    return Graph(trace, platform, arrays, tuple(ops), tuple(counted), copy_ops)
 
 
 def _saved_copies(
@@ -295,3 +303,11 @@ def _bounds(lists: Sequence[Sequence[int]]) -> Ints:
 
 def _flat(lists: Sequence[Sequence[int]]) -> Ints:
     return np.array([x for row in lists for x in row], np.int64)
+
+
+def _table(rows: int, *columns: Sequence[int] | NDArray[Any]) -> Ints:
+    """Columns side by side, padded with zeros to ``rows``."""
+    table = np.zeros((rows, len(columns)), np.int64)
+    for i, column in enumerate(columns):
+        table[: len(column), i] = column
+    return table

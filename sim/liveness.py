@@ -11,9 +11,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from planezip.sim.graph import Graph, Ints
+from planezip.sim.graph import (
+    BIRTH,
+    BORN,
+    BY_TURN,
+    DEATH,
+    FIRST_BACKWARD,
+    FIXED_LIVE,
+    LAST_FORWARD,
+    SIZE,
+    STORAGE,
+    Graph,
+    Ints,
+)
+from planezip.sim.kernel import kernel
 from planezip.sim.replay import DROP, SWAP
 
 __all__ = ["Draft", "Memory", "draft", "measure", "memory"]
@@ -59,8 +71,8 @@ def draft(graph: Graph) -> Draft:
     a = graph.arrays
     return Draft(
         state=np.zeros(count, np.int64),
-        leaves=a.last_forward.copy(),
-        arrives=a.first_backward.copy(),
+        leaves=a.tensors[:, LAST_FORWARD].copy(),
+        arrives=a.tensors[:, FIRST_BACKWARD].copy(),
         cost=np.full(count, -1, np.int64),
         extra=np.zeros(count, np.int64),
         inputs=np.zeros((count, count), np.int64),
@@ -71,20 +83,20 @@ def draft(graph: Graph) -> Draft:
 
 def memory(graph: Graph) -> Memory:
     """Room for the result of :func:`measure`."""
-    ops, count = len(graph.arrays.time), graph.tensors
+    ops, count = graph.arrays.op_count, graph.tensors
     return Memory(*(np.zeros(n, np.int64) for n in (ops, ops, count, count, ops + 1)))
 
 
-@njit(cache=True)
+@kernel
 def measure(a, d, m):  # type: ignore[no-untyped-def]
     """Fill ``m`` for draft ``d``; returns the operator of the peak."""
-    ops = len(a.time)
-    tensors = len(a.storage)
+    ops = a.op_count
+    tensors = a.tensor_count
     m.first_need[:] = ops
     m.last_need[:] = -1
     for t in range(tensors):
         if d.state[t] == DROP:
-            use = a.first_backward[t]
+            use = a.tensors[t, FIRST_BACKWARD]
             for i in range(d.input_count[t]):
                 leaf = d.inputs[t, i]
                 m.first_need[leaf] = min(m.first_need[leaf], use)
@@ -92,12 +104,12 @@ def measure(a, d, m):  # type: ignore[no-untyped-def]
     change = m.base
     change[:] = 0
     for t in range(tensors):
-        s = a.storage[t]
-        size = a.size[s]
-        change[max(a.birth[s], 0)] += size
-        change[min(max(a.death[s], m.last_need[t]) + 1, ops)] -= size
+        s = a.tensors[t, STORAGE]
+        size = a.storages[s, SIZE]
+        change[max(a.storages[s, BIRTH], 0)] += size
+        change[min(max(a.storages[s, DEATH], m.last_need[t]) + 1, ops)] -= size
         if d.state[t] == DROP:
-            gone, back = a.last_forward[t], a.first_backward[t]
+            gone, back = a.tensors[t, LAST_FORWARD], a.tensors[t, FIRST_BACKWARD]
         elif d.state[t] == SWAP:
             gone, back = d.leaves[t], min(d.arrives[t], m.first_need[t])
         else:
@@ -108,26 +120,26 @@ def measure(a, d, m):  # type: ignore[no-untyped-def]
     total = 0
     for op in range(ops):
         total += change[op]
-        m.live[op] = a.fixed_live[op] + total
+        m.live[op] = a.ops[op, FIXED_LIVE] + total
         m.peak[op] = m.live[op]
     # replays: those before one operator run in turn, each finds the later ones absent
     i = 0
     while i < tensors:
-        op = a.first_backward[a.by_turn[i]]
+        op = a.tensors[a.tensors[i, BY_TURN], FIRST_BACKWARD]
         if op >= ops:
             break
         end = i
         absent = 0
-        while end < tensors and a.first_backward[a.by_turn[end]] == op:
-            t = a.by_turn[end]
+        while end < tensors and a.tensors[a.tensors[end, BY_TURN], FIRST_BACKWARD] == op:
+            t = a.tensors[end, BY_TURN]
             if d.state[t] == DROP:
-                absent += a.size[a.storage[t]]
+                absent += a.storages[a.tensors[t, STORAGE], SIZE]
             end += 1
-        before = m.live[op] - a.born[op] - absent
+        before = m.live[op] - a.ops[op, BORN] - absent
         while i < end:
-            t = a.by_turn[i]
+            t = a.tensors[i, BY_TURN]
             if d.state[t] == DROP:
                 m.peak[op] = max(m.peak[op], before + d.extra[t])
-                before += a.size[a.storage[t]]
+                before += a.storages[a.tensors[t, STORAGE], SIZE]
             i += 1
     return np.argmax(m.peak)

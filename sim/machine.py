@@ -19,9 +19,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from planezip.sim.graph import Ints
+from planezip.sim.graph import (
+    BIRTH,
+    BY_TURN,
+    DEATH,
+    FINAL,
+    FIRST_BACKWARD,
+    LAST_FORWARD,
+    READ_STORAGE,
+    READS,
+    REPLAYS,
+    SIZE,
+    STORAGE,
+    TENSOR,
+    TIME,
+    WRITES,
+    Ints,
+)
+from planezip.sim.kernel import inlined, kernel
 from planezip.sim.replay import DROP, SWAP, resident_source
 
 __all__ = ["LOG_COLUMNS", "Event", "Machine", "S", "run"]
@@ -74,33 +90,32 @@ S = Scalars()
 class Machine(NamedTuple):
     """Plan, durations and work space; int64 arrays.
 
-    ``state``, ``arrives``, ``last_need``, ``out_ns``, ``in_ns`` per tensor; ``order`` of
-    the prefetches; ``chain_bounds``, ``chain_ops`` per tensor; the rest is work space.
+    ``state`` per tensor, ``order`` of the prefetches, ``chain_ops`` of all replays;
+    ``tensors`` with a column for each name from ARRIVES to ISSUE_NS (one row more than
+    tensors, for CHAIN), ``storages`` with LAST and HELD, ``lists`` with AT_END (per
+    operator) and NEXT (per item).
     """
 
     state: Ints
-    arrives: Ints
-    last_need: Ints
-    out_ns: Ints
-    in_ns: Ints
     order: Ints
-    chain_bounds: Ints
     chain_ops: Ints
+    tensors: Ints
+    storages: Ints
+    lists: Ints
     scalars: Ints
-    queue: Ints
-    out_end: Ints
-    copied: Ints
-    resident: Ints
-    unused: Ints
-    issue_ns: Ints
-    at_end: Ints
-    next_at_end: Ints
-    last: Ints
-    held: Ints
     log: Ints
 
 
-@njit(cache=True)
+# columns of tensors: prefetch point, last replay, durations, first of its chain_ops;
+# then work space: swap-out queue, end of the swap-out, it has ended, the tensor is on
+# the device, its last forward use has ended, prefetch issued at
+ARRIVES, LAST_NEED, OUT_NS, IN_NS, CHAIN = 0, 1, 2, 3, 4
+QUEUE, OUT_END, COPIED, RESIDENT, UNUSED, ISSUE_NS = 5, 6, 7, 8, 9, 10
+LAST, HELD = 0, 1
+AT_END, NEXT = 0, 1
+
+
+@inlined
 def _row(m, event, start, end, x, y, z):  # type: ignore[no-untyped-def]
     row = m.scalars[S.ROWS]
     m.scalars[S.ROWS] += 1
@@ -113,40 +128,40 @@ def _row(m, event, start, end, x, y, z):  # type: ignore[no-untyped-def]
         m.log[row, 5] = z
 
 
-@njit(cache=True)
+@inlined
 def _take(a, m, time, storage, owner):  # type: ignore[no-untyped-def]
-    m.scalars[S.LIVE] += a.size[storage]
+    m.scalars[S.LIVE] += a.storages[storage, SIZE]
     m.scalars[S.PEAK] = max(m.scalars[S.PEAK], m.scalars[S.LIVE])
-    _row(m, Event.ALLOCATE, time, time, storage, owner, a.size[storage])
+    _row(m, Event.ALLOCATE, time, time, storage, owner, a.storages[storage, SIZE])
 
 
-@njit(cache=True)
+@inlined
 def _free(a, m, time, storage, owner):  # type: ignore[no-untyped-def]
-    m.scalars[S.LIVE] -= a.size[storage]
-    _row(m, Event.FREE, time, time, storage, owner, a.size[storage])
+    m.scalars[S.LIVE] -= a.storages[storage, SIZE]
+    _row(m, Event.FREE, time, time, storage, owner, a.storages[storage, SIZE])
 
 
-@njit(cache=True)
+@inlined
 def _next_copied(m):  # type: ignore[no-untyped-def]
     """When the earliest swap-out in flight ends."""
     if m.scalars[S.COPIED] < m.scalars[S.QUEUED]:
-        return m.out_end[m.queue[m.scalars[S.COPIED]]]
+        return m.tensors[m.tensors[m.scalars[S.COPIED], QUEUE], OUT_END]
     return _NEVER
 
 
-@njit(cache=True)
+@inlined
 def _next_start(a, m, budget):  # type: ignore[no-untyped-def]
     """When the head of the prefetch queue can start."""
     if m.scalars[S.BUSY] or m.scalars[S.HEAD] >= m.scalars[S.ISSUED]:
         return _NEVER
     t = m.order[m.scalars[S.HEAD]]
-    if m.scalars[S.LIVE] + a.size[a.storage[t]] > budget:
+    if m.scalars[S.LIVE] + a.storages[a.tensors[t, STORAGE], SIZE] > budget:
         return _NEVER
-    ready = max(m.issue_ns[t], m.out_end[t])
+    ready = max(m.tensors[t, ISSUE_NS], m.tensors[t, OUT_END])
     return max(ready, m.scalars[S.IN_FREE], m.scalars[S.CLOCK])
 
 
-@njit(cache=True)
+@inlined
 def _advance(a, m, until, budget, may_start):  # type: ignore[no-untyped-def]
     """Follow both queues up to ``until``."""
     while True:
@@ -158,36 +173,38 @@ def _advance(a, m, until, budget, may_start):  # type: ignore[no-untyped-def]
             break
         m.scalars[S.CLOCK] = max(m.scalars[S.CLOCK], time)
         if copied == time:
-            t = m.queue[m.scalars[S.COPIED]]
+            t = m.tensors[m.scalars[S.COPIED], QUEUE]
             m.scalars[S.COPIED] += 1
-            m.copied[t] = 1
-            if m.unused[t]:
-                m.resident[t] = 0
-                _free(a, m, time, a.storage[t], -1)
+            m.tensors[t, COPIED] = 1
+            if m.tensors[t, UNUSED]:
+                m.tensors[t, RESIDENT] = 0
+                _free(a, m, time, a.tensors[t, STORAGE], -1)
         elif arrived == time:
-            m.resident[m.order[m.scalars[S.HEAD]]] = 1
+            m.tensors[m.order[m.scalars[S.HEAD]], RESIDENT] = 1
             m.scalars[S.HEAD] += 1
             m.scalars[S.BUSY] = 0
         else:
             t = m.order[m.scalars[S.HEAD]]
-            _take(a, m, time, a.storage[t], -1)
+            _take(a, m, time, a.tensors[t, STORAGE], -1)
             m.scalars[S.BUSY] = 1
-            m.scalars[S.IN_FREE] = time + m.in_ns[t]
-            _row(m, Event.SWAP_IN, time, time + m.in_ns[t], t, 0, 0)
+            m.scalars[S.IN_FREE] = time + m.tensors[t, IN_NS]
+            _row(m, Event.SWAP_IN, time, time + m.tensors[t, IN_NS], t, 0, 0)
     m.scalars[S.CLOCK] = max(m.scalars[S.CLOCK], until)
 
 
-@njit(cache=True)
+@kernel
 def _wait_for(a, m, op, t, budget):  # type: ignore[no-untyped-def]
     """Let time pass until tensor ``t`` has come back; False on overflow."""
     began = m.scalars[S.NOW]
-    while not m.resident[t]:
+    while not m.tensors[t, RESIDENT]:
         arrived = m.scalars[S.IN_FREE] if m.scalars[S.BUSY] else _NEVER
         time = min(_next_copied(m), arrived, _next_start(a, m, budget))
         if time == _NEVER:
             head = m.order[m.scalars[S.HEAD]]
             m.scalars[S.FAILED_OP] = op
-            m.scalars[S.MISSING] = m.scalars[S.LIVE] + a.size[a.storage[head]] - budget
+            m.scalars[S.MISSING] = (
+                m.scalars[S.LIVE] + a.storages[a.tensors[head, STORAGE], SIZE] - budget
+            )
             return False
         _advance(a, m, time, budget, True)
         m.scalars[S.NOW] = max(m.scalars[S.NOW], time)
@@ -198,7 +215,7 @@ def _wait_for(a, m, op, t, budget):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@kernel
 def _make_room(a, m, op, size, budget):  # type: ignore[no-untyped-def]
     """Let time pass until ``size`` bytes are free; False on overflow."""
     while m.scalars[S.LIVE] + size > budget:
@@ -207,7 +224,7 @@ def _make_room(a, m, op, size, budget):  # type: ignore[no-untyped-def]
             m.scalars[S.FAILED_OP] = op
             m.scalars[S.MISSING] = m.scalars[S.LIVE] + size - budget
             return False
-        t = m.queue[m.scalars[S.COPIED]]
+        t = m.tensors[m.scalars[S.COPIED], QUEUE]
         began = m.scalars[S.NOW]
         _advance(a, m, time, budget, False)
         m.scalars[S.NOW] = max(began, time)
@@ -217,135 +234,138 @@ def _make_room(a, m, op, size, budget):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@inlined
 def _compute(a, m, op, owner, budget):  # type: ignore[no-untyped-def]
     """The time of one operator; memory is already taken."""
     began = m.scalars[S.NOW]
-    _row(m, Event.COMPUTE, began, began + a.time[op], op, owner, 0)
-    m.scalars[S.NOW] = began + a.time[op]
-    _advance(a, m, m.scalars[S.NOW], budget, True)
+    _row(m, Event.COMPUTE, began, began + a.ops[op, TIME], op, owner, 0)
+    m.scalars[S.NOW] = began + a.ops[op, TIME]
+    if m.scalars[S.COPIED] < m.scalars[S.QUEUED] or m.scalars[S.HEAD] < m.scalars[S.ISSUED]:
+        _advance(a, m, m.scalars[S.NOW], budget, True)
+    else:
+        m.scalars[S.CLOCK] = m.scalars[S.NOW]
 
 
-@njit(cache=True)
+@kernel
 def _replay(a, m, target, budget):  # type: ignore[no-untyped-def]
     """Run the chain of ``target``; False on overflow."""
-    first, end = m.chain_bounds[target], m.chain_bounds[target + 1]
+    first, end = m.tensors[target, CHAIN], m.tensors[target + 1, CHAIN]
     for i in range(first, end):
         k = m.chain_ops[i]
-        for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
+        for j in range(a.ops[k, REPLAYS], a.ops[k + 1, REPLAYS]):
             if resident_source(a, target, m.state, j) < 0:
-                m.last[a.replay_reads[j]] = i
-        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
-            m.last[a.writes[j]] = i
-            m.held[a.writes[j]] = 0
-    m.last[a.storage[target]] = end
+                m.storages[a.replays[j, READ_STORAGE], LAST] = i
+        for j in range(a.ops[k, WRITES], a.ops[k + 1, WRITES]):
+            m.storages[a.writes[j], LAST] = i
+            m.storages[a.writes[j], HELD] = 0
+    m.storages[a.tensors[target, STORAGE], LAST] = end
     for i in range(first, end):
         k = m.chain_ops[i]
         size = 0
-        for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
+        for j in range(a.ops[k, REPLAYS], a.ops[k + 1, REPLAYS]):
             t = resident_source(a, target, m.state, j)
-            if t >= 0 and not m.resident[t] and not _wait_for(a, m, k, t, budget):
+            if t >= 0 and not m.tensors[t, RESIDENT] and not _wait_for(a, m, k, t, budget):
                 return False
-        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
-            if not m.held[a.writes[j]]:
-                size += a.size[a.writes[j]]
-        if not _make_room(a, m, k, size, budget):
+        for j in range(a.ops[k, WRITES], a.ops[k + 1, WRITES]):
+            if not m.storages[a.writes[j], HELD]:
+                size += a.storages[a.writes[j], SIZE]
+        if m.scalars[S.LIVE] + size > budget and not _make_room(a, m, k, size, budget):
             return False
-        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
+        for j in range(a.ops[k, WRITES], a.ops[k + 1, WRITES]):
             s = a.writes[j]
-            if not m.held[s]:
-                m.held[s] = 1
+            if not m.storages[s, HELD]:
+                m.storages[s, HELD] = 1
                 _take(a, m, m.scalars[S.NOW], s, target)
         _compute(a, m, k, target, budget)
-        m.scalars[S.REPLAY] += a.time[k]
-        for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
-            s = a.replay_reads[j]
-            if m.held[s] and m.last[s] == i and resident_source(a, target, m.state, j) < 0:
-                m.held[s] = 0
+        m.scalars[S.REPLAY] += a.ops[k, TIME]
+        for j in range(a.ops[k, REPLAYS], a.ops[k + 1, REPLAYS]):
+            s = a.replays[j, READ_STORAGE]
+            if m.storages[s, HELD] and m.storages[s, LAST] == i:
+                m.storages[s, HELD] = 0
                 _free(a, m, m.scalars[S.NOW], s, target)
-        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
+        for j in range(a.ops[k, WRITES], a.ops[k + 1, WRITES]):
             s = a.writes[j]
-            if m.held[s] and m.last[s] == i:
-                m.held[s] = 0
+            if m.storages[s, HELD] and m.storages[s, LAST] == i:
+                m.storages[s, HELD] = 0
                 _free(a, m, m.scalars[S.NOW], s, target)
     for i in range(first, end):  # so that marks never outlive the chain
         k = m.chain_ops[i]
-        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
-            m.held[a.writes[j]] = 0
-    m.resident[target] = 1
+        for j in range(a.ops[k, WRITES], a.ops[k + 1, WRITES]):
+            m.storages[a.writes[j], HELD] = 0
+    m.tensors[target, RESIDENT] = 1
     return True
 
 
-@njit(cache=True)
+@inlined
 def _queue_swap_out(a, m, t):  # type: ignore[no-untyped-def]
     start = max(m.scalars[S.NOW], m.scalars[S.OUT_FREE])
-    m.out_end[t] = start + m.out_ns[t]
-    m.scalars[S.OUT_FREE] = m.out_end[t]
-    m.queue[m.scalars[S.QUEUED]] = t
+    m.tensors[t, OUT_END] = start + m.tensors[t, OUT_NS]
+    m.scalars[S.OUT_FREE] = m.tensors[t, OUT_END]
+    m.tensors[m.scalars[S.QUEUED], QUEUE] = t
     m.scalars[S.QUEUED] += 1
-    _row(m, Event.SWAP_OUT, start, m.out_end[t], t, 0, 0)
+    _row(m, Event.SWAP_OUT, start, m.tensors[t, OUT_END], t, 0, 0)
 
 
-@njit(cache=True)
+@inlined
 def _operator_ended(a, m, op):  # type: ignore[no-untyped-def]
     """Free what is not used any more, queue the swap-outs of what became final."""
     now = m.scalars[S.NOW]
-    item = m.at_end[op]
+    item = m.lists[op, AT_END]
     while item >= 0:
         kind, number = item % 3, item // 3
         if kind == 0:
-            t = a.tensor[number]
-            if t < 0 or m.resident[t]:
+            t = a.storages[number, TENSOR]
+            if t < 0 or m.tensors[t, RESIDENT]:
                 _free(a, m, now, number, -1)
         elif kind == 1:
             _queue_swap_out(a, m, number)
         else:
-            m.unused[number] = 1
-            if m.state[number] == DROP or m.copied[number]:
-                m.resident[number] = 0
-                _free(a, m, now, a.storage[number], -1)
-        item = m.next_at_end[item]
+            m.tensors[number, UNUSED] = 1
+            if m.state[number] == DROP or m.tensors[number, COPIED]:
+                m.tensors[number, RESIDENT] = 0
+                _free(a, m, now, a.tensors[number, STORAGE], -1)
+        item = m.lists[item, NEXT]
 
 
-@njit(cache=True)
+@kernel
 def _prepare(a, m):  # type: ignore[no-untyped-def]
     """Lists of what happens at the end of each operator; initial memory."""
     m.scalars[:] = 0
     m.scalars[S.FAILED_OP] = -1
-    m.out_end[:] = 0
-    m.copied[:] = 0
-    m.unused[:] = 0
-    m.resident[:] = 1
-    m.held[:] = 0
-    m.at_end[:] = -1
-    ops = len(a.time)
-    for t in range(len(a.storage) - 1, -1, -1):
-        if m.state[t] != 0 and a.last_forward[t] >= 0:
+    m.tensors[:, OUT_END] = 0
+    m.tensors[:, COPIED] = 0
+    m.tensors[:, UNUSED] = 0
+    m.tensors[:, RESIDENT] = 1
+    m.storages[:, HELD] = 0
+    m.lists[:, AT_END] = -1
+    ops = a.op_count
+    for t in range(a.tensor_count - 1, -1, -1):
+        if m.state[t] != 0 and a.tensors[t, LAST_FORWARD] >= 0:
             item = 3 * t + 2
-            m.next_at_end[item] = m.at_end[a.last_forward[t]]
-            m.at_end[a.last_forward[t]] = item
-    for t in range(len(a.storage) - 1, -1, -1):
-        if m.state[t] == SWAP and a.final[t] >= 0:
+            m.lists[item, NEXT] = m.lists[a.tensors[t, LAST_FORWARD], AT_END]
+            m.lists[a.tensors[t, LAST_FORWARD], AT_END] = item
+    for t in range(a.tensor_count - 1, -1, -1):
+        if m.state[t] == SWAP and a.tensors[t, FINAL] >= 0:
             item = 3 * t + 1
-            m.next_at_end[item] = m.at_end[a.final[t]]
-            m.at_end[a.final[t]] = item
-    for s in range(len(a.size) - 1, -1, -1):
-        last = a.death[s]
-        if a.tensor[s] >= 0:
-            last = max(last, m.last_need[a.tensor[s]])
+            m.lists[item, NEXT] = m.lists[a.tensors[t, FINAL], AT_END]
+            m.lists[a.tensors[t, FINAL], AT_END] = item
+    for s in range(a.storage_count - 1, -1, -1):
+        last = a.storages[s, DEATH]
+        if a.storages[s, TENSOR] >= 0:
+            last = max(last, m.tensors[a.storages[s, TENSOR], LAST_NEED])
         if last < ops:
             item = 3 * s
-            m.next_at_end[item] = m.at_end[last]
-            m.at_end[last] = item
-    for s in range(len(a.size)):
-        if a.birth[s] < 0:
+            m.lists[item, NEXT] = m.lists[last, AT_END]
+            m.lists[last, AT_END] = item
+    for s in range(a.storage_count):
+        if a.storages[s, BIRTH] < 0:
             _take(a, m, 0, s, -1)
-    for t in range(len(a.storage)):
-        if m.state[t] == SWAP and a.final[t] < 0:
+    for t in range(a.tensor_count):
+        if m.state[t] == SWAP and a.tensors[t, FINAL] < 0:
             _queue_swap_out(a, m, t)
 
 
-@njit(cache=True)
+@kernel
 def run(a, m, budget):  # type: ignore[no-untyped-def]
     """Run one iteration; results are in ``m.scalars`` and ``m.log``."""
     _prepare(a, m)
@@ -354,30 +374,30 @@ def run(a, m, budget):  # type: ignore[no-untyped-def]
         m.scalars[S.MISSING] = m.scalars[S.LIVE] - budget
         return
     turn = 0
-    for op in range(len(a.time)):
+    for op in range(a.op_count):
         count = m.scalars[S.ISSUED]
-        while count < len(m.order) and m.arrives[m.order[count]] <= op:
-            m.issue_ns[m.order[count]] = m.scalars[S.NOW]
+        while count < len(m.order) and m.tensors[m.order[count], ARRIVES] <= op:
+            m.tensors[m.order[count], ISSUE_NS] = m.scalars[S.NOW]
             _row(m, Event.ISSUE, m.scalars[S.NOW], m.scalars[S.NOW], m.order[count], op, 0)
             count += 1
         m.scalars[S.ISSUED] = count
-        while turn < len(a.by_turn) and a.first_backward[a.by_turn[turn]] == op:
-            t = a.by_turn[turn]
+        while turn < a.tensor_count and a.tensors[a.tensors[turn, BY_TURN], FIRST_BACKWARD] == op:
+            t = a.tensors[turn, BY_TURN]
             turn += 1
             if m.state[t] == DROP and not _replay(a, m, t, budget):
                 return
         size = 0
-        for j in range(a.read_bounds[op], a.read_bounds[op + 1]):
-            t = a.tensor[a.reads[j]]
-            if t >= 0 and not m.resident[t] and not _wait_for(a, m, op, t, budget):
+        for j in range(a.ops[op, READS], a.ops[op + 1, READS]):
+            t = a.storages[a.reads[j], TENSOR]
+            if t >= 0 and not m.tensors[t, RESIDENT] and not _wait_for(a, m, op, t, budget):
                 return
-        for j in range(a.write_bounds[op], a.write_bounds[op + 1]):
-            if a.birth[a.writes[j]] == op:
-                size += a.size[a.writes[j]]
-        if not _make_room(a, m, op, size, budget):
+        for j in range(a.ops[op, WRITES], a.ops[op + 1, WRITES]):
+            if a.storages[a.writes[j], BIRTH] == op:
+                size += a.storages[a.writes[j], SIZE]
+        if m.scalars[S.LIVE] + size > budget and not _make_room(a, m, op, size, budget):
             return
-        for j in range(a.write_bounds[op], a.write_bounds[op + 1]):
-            if a.birth[a.writes[j]] == op:
+        for j in range(a.ops[op, WRITES], a.ops[op + 1, WRITES]):
+            if a.storages[a.writes[j], BIRTH] == op:
                 _take(a, m, m.scalars[S.NOW], a.writes[j], -1)
         _compute(a, m, op, -1, budget)
         _operator_ended(a, m, op)

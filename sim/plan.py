@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from planezip.sim.graph import Graph, Ints
+from planezip.sim.graph import FIRST_BACKWARD, Graph, Ints
 from planezip.sim.replay import DROP, KEEP, SWAP
 
 __all__ = ["Decision", "InfeasibleError", "Plan", "keep_everything"]
@@ -96,7 +96,7 @@ def keep_everything(graph: Graph) -> Plan:
     return Plan(
         name="keep",
         state=np.zeros(count, np.int64),
-        arrives=graph.arrays.first_backward.copy(),
+        arrives=graph.arrays.tensors[:, FIRST_BACKWARD].copy(),
         order=empty,
         last_need=np.full(count, -1, np.int64),
         chain_bounds=np.zeros(count + 1, np.int64),

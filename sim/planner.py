@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from planezip.sim.evict import CHEAPER, LARGEST, RECOMPUTE, cost_all, cover_deficit
-from planezip.sim.graph import Graph, Ints
-from planezip.sim.liveness import draft, measure, memory
-from planezip.sim.plan import InfeasibleError, Plan, keep_everything
+from planezip.sim.graph import BIRTH, CAN_DROP, CAN_SWAP, FINAL, STORAGE, Graph, Ints
+from planezip.sim.liveness import draft, memory
+from planezip.sim.plan import InfeasibleError, Plan
 from planezip.sim.prefetch import schedule_prefetches
 from planezip.sim.replay import DROP, KEEP, SWAP, chain, scratch
 from planezip.sim.simulate import Outcome, Simulator
@@ -108,7 +108,9 @@ class Planner:
         a = graph.arrays
         self._allowed = np.ones(graph.tensors, np.int64)
         for t, decision in self.pins.items():
-            possible = {KEEP: 1, SWAP: a.can_swap[t], DROP: a.can_drop[t]}[decision]
+            possible = {KEEP: 1, SWAP: a.tensors[t, CAN_SWAP], DROP: a.tensors[t, CAN_DROP]}[
+                decision
+            ]
             if not possible:
                 raise ValueError(
                     f"tensor {graph.signatures[t]} cannot be "
@@ -116,7 +118,7 @@ class Planner:
                     "backward pass changes it; pin it to keep"
                 )
             self._allowed[t] = 0
-        self._by_final = np.argsort(a.final, kind="stable").astype(np.int64)
+        self._by_final = np.argsort(a.tensors[:, FINAL], kind="stable").astype(np.int64)
         self._scratch = scratch(graph)
         self._memory = memory(graph)
         first = draft(graph)
@@ -136,12 +138,18 @@ class Planner:
         if DROP in self.pins.values():
             cost_all(a, d, self._scratch)
         if recipe.ranking:
-            link_ns = (
-                recipe.eta_percent * min(self.graph.forward_ns, self.graph.backward_ns) // 100
-            )
+            link_ns = recipe.eta_percent * min(self.graph.forward_ns, self.graph.backward_ns) // 100
             ranked = self._rank(recipe.ranking, copy_ns)
             fill_link(
-                a, d, memo, ranked, copy_ns, setup, self._by_final, link_ns, target_bytes,
+                a,
+                d,
+                memo,
+                ranked,
+                copy_ns,
+                setup,
+                self._by_final,
+                link_ns,
+                target_bytes,
                 self._allowed,
             )
         stuck = cover_deficit(
@@ -169,9 +177,7 @@ class Planner:
             peak_bytes=peak,
         )
 
-    def fitting(
-        self, recipe: Recipe, budget_bytes: int
-    ) -> tuple[Plan, Outcome] | tuple[int, int]:
+    def fitting(self, recipe: Recipe, budget_bytes: int) -> tuple[Plan, Outcome] | tuple[int, int]:
         """Candidate that runs within the budget under the predictions.
 
         One that overflows is planned again with a tighter target.
@@ -221,7 +227,8 @@ class Planner:
             "bytes_per_link": size / copy_ns,
             "recompute_per_byte": cost / size,
         }[ranking]
-        birth = self.graph.arrays.birth[self.graph.arrays.storage]
+        a = self.graph.arrays
+        birth = a.storages[a.tensors[:, STORAGE], BIRTH]
         return np.lexsort((np.arange(len(value)), birth, -value)).astype(np.int64)
 
 

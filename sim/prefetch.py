@@ -8,33 +8,39 @@ compute stream reaches it.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from planezip.sim.graph import (
+    BY_TURN,
+    FIRST_BACKWARD,
+    SIZE,
+    STORAGE,
+)
+from planezip.sim.kernel import kernel
 from planezip.sim.liveness import measure
 from planezip.sim.replay import SWAP
 
 __all__ = ["schedule_prefetches"]
 
 
-@njit(cache=True)
+@kernel
 def schedule_prefetches(a, d, m, budget):  # type: ignore[no-untyped-def]
     """Set ``d.arrives``; returns the tensors in the order of their transfers."""
     measure(a, d, m)
-    ops = len(a.time)
-    swapped = np.zeros(len(a.storage), np.int64)
-    need = np.zeros(len(a.storage), np.int64)
+    ops = a.op_count
+    swapped = np.zeros(a.tensor_count, np.int64)
+    need = np.zeros(a.tensor_count, np.int64)
     count = 0
-    for i in range(len(a.by_turn)):
-        t = a.by_turn[i]
+    for i in range(a.tensor_count):
+        t = a.tensors[i, BY_TURN]
         if d.state[t] == SWAP:
             swapped[count] = t
-            need[count] = min(a.first_backward[t], m.first_need[t]) * len(a.by_turn) + i
+            need[count] = min(a.tensors[t, FIRST_BACKWARD], m.first_need[t]) * a.tensor_count + i
             count += 1
     order = swapped[:count][np.argsort(need[:count])]
     earliest = a.forward_ops
     for t in order:
-        size = a.size[a.storage[t]]
-        at = min(d.arrives[t], a.first_backward[t], m.first_need[t], ops - 1)
+        size = a.storages[a.tensors[t, STORAGE], SIZE]
+        at = min(d.arrives[t], a.tensors[t, FIRST_BACKWARD], m.first_need[t], ops - 1)
         at = max(at, earliest)
         limit = max(earliest, d.leaves[t] + 1)
         while at > limit and m.peak[at - 1] + size <= budget:

@@ -15,8 +15,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from planezip.sim.graph import Arrays, Graph, Ints
+
+from planezip.sim.graph import (
+    READ_COPY,
+    READ_STORAGE,
+    READ_TENSOR,
+    REPLAYS,
+    SIZE,
+    STORAGE,
+    TIME,
+    TURN,
+    WRITERS,
+    WRITES,
+    Graph,
+    Ints,
+)
+from planezip.sim.kernel import kernel
 
 __all__ = [
     "DROP",
@@ -60,18 +74,18 @@ def scratch(graph: Graph) -> Scratch:
 
     return Scratch(
         ops=empty(a.forward_ops),
-        leaves=empty(len(a.storage)),
+        leaves=empty(a.tensor_count),
         out=empty(5),
         stamp=empty(1),
         op_mark=empty(a.forward_ops),
-        leaf_mark=empty(len(a.storage)),
-        last=empty(len(a.size)),
-        held_mark=empty(len(a.size)),
+        leaf_mark=empty(a.tensor_count),
+        last=empty(a.storage_count),
+        held_mark=empty(a.storage_count),
         pending=empty(a.forward_ops + 1),
     )
 
 
-@njit(cache=True)
+@kernel
 def _push(op, pending, count):  # type: ignore[no-untyped-def]
     """Insert into the ascending list of pending operators."""
     i = count
@@ -82,19 +96,23 @@ def _push(op, pending, count):  # type: ignore[no-untyped-def]
     return count + 1
 
 
-@njit(cache=True)
+@kernel
 def resident_source(a, target, state, position):  # type: ignore[no-untyped-def]
     """Tensor that ``replay_reads[position]`` of a replay for ``target`` is read from.
 
     -1 if no resident one has that version, so that the chain makes its own.
     """
-    for t in (a.replay_tensor[position], a.replay_copy[position]):
-        if t >= 0 and t != target and (state[t] != DROP or a.turn[t] < a.turn[target]):
+    for t in (a.replays[position, READ_TENSOR], a.replays[position, READ_COPY]):
+        if (
+            t >= 0
+            and t != target
+            and (state[t] != DROP or a.tensors[t, TURN] < a.tensors[target, TURN])
+        ):
             return t
     return -1
 
 
-@njit(cache=True)
+@kernel
 def chain(a, target, state, w):  # type: ignore[no-untyped-def]
     """Chain that rebuilds tensor ``target`` under ``state``; results in ``w``."""
     w.stamp[0] += 1
@@ -104,7 +122,7 @@ def chain(a, target, state, w):  # type: ignore[no-untyped-def]
     leaves = 0
     cost = 0
     ok = 1
-    s = a.storage[target]
+    s = a.tensors[target, STORAGE]
     version = a.forward_ops  # writers before this operator are wanted
     k = -1
     position = 0
@@ -112,7 +130,7 @@ def chain(a, target, state, w):  # type: ignore[no-untyped-def]
         # s at the version before operator `version`: its latest writer until then, which
         # itself reads the version before that if it changed s in place
         found = False
-        for i in range(a.writer_bounds[s + 1] - 1, a.writer_bounds[s] - 1, -1):
+        for i in range(a.storages[s + 1, WRITERS] - 1, a.storages[s, WRITERS] - 1, -1):
             op = a.writers[i]
             if op < version:
                 found = True
@@ -125,20 +143,20 @@ def chain(a, target, state, w):  # type: ignore[no-untyped-def]
         # next read that is not resident
         s = -1
         while s < 0:
-            if k < 0 or position == a.replay_bounds[k + 1]:
+            if k < 0 or position == a.ops[k + 1, REPLAYS]:
                 if count == 0:
                     break
                 count -= 1
                 k = w.pending[count]
                 w.ops[ops] = k
                 ops += 1
-                cost += a.time[k]
-                position = a.replay_bounds[k]
+                cost += a.ops[k, TIME]
+                position = a.ops[k, REPLAYS]
                 continue
             t = resident_source(a, target, state, position)
             position += 1
             if t < 0:
-                s = a.replay_reads[position - 1]
+                s = a.replays[position - 1, READ_STORAGE]
                 version = k
             elif w.leaf_mark[t] != stamp:
                 w.leaf_mark[t] = stamp
@@ -154,38 +172,38 @@ def chain(a, target, state, w):  # type: ignore[no-untyped-def]
     w.out[4] = ok
 
 
-@njit(cache=True)
+@kernel
 def _peak(a, target, state, w, ops, stamp):  # type: ignore[no-untyped-def]
     """Most bytes that the chain's own buffers take, the tensor included."""
     for i in range(ops):
         k = w.ops[i]
-        for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
+        for j in range(a.ops[k, REPLAYS], a.ops[k + 1, REPLAYS]):
             if resident_source(a, target, state, j) < 0:
-                w.last[a.replay_reads[j]] = i
-        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
+                w.last[a.replays[j, READ_STORAGE]] = i
+        for j in range(a.ops[k, WRITES], a.ops[k + 1, WRITES]):
             w.last[a.writes[j]] = i
-    goal = a.storage[target]
+    goal = a.tensors[target, STORAGE]
     w.last[goal] = ops
     held = 0
     peak = 0
     for i in range(ops):
         k = w.ops[i]
-        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
+        for j in range(a.ops[k, WRITES], a.ops[k + 1, WRITES]):
             s = a.writes[j]
             if w.held_mark[s] != stamp:
                 w.held_mark[s] = stamp
-                held += a.size[s]
+                held += a.storages[s, SIZE]
         peak = max(peak, held)
-        for j in range(a.replay_bounds[k], a.replay_bounds[k + 1]):
-            s = a.replay_reads[j]
+        for j in range(a.ops[k, REPLAYS], a.ops[k + 1, REPLAYS]):
+            s = a.replays[j, READ_STORAGE]
             if w.held_mark[s] == stamp and w.last[s] == i:
                 w.held_mark[s] = 0
-                held -= a.size[s]
-        for j in range(a.write_bounds[k], a.write_bounds[k + 1]):
+                held -= a.storages[s, SIZE]
+        for j in range(a.ops[k, WRITES], a.ops[k + 1, WRITES]):
             s = a.writes[j]
             if w.held_mark[s] == stamp and w.last[s] == i:
                 w.held_mark[s] = 0
-                held -= a.size[s]
+                held -= a.storages[s, SIZE]
     return peak
 
 

@@ -6,8 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planezip.sim.graph import Graph, Ints
-from planezip.sim.machine import LOG_COLUMNS, Machine, S, run
+from planezip.sim.graph import WRITES, Graph, Ints
+from planezip.sim.machine import (
+    ARRIVES,
+    CHAIN,
+    HELD,
+    IN_NS,
+    ISSUE_NS,
+    LAST_NEED,
+    LOG_COLUMNS,
+    NEXT,
+    OUT_NS,
+    Machine,
+    S,
+    run,
+)
 from planezip.sim.plan import Plan
 from planezip.sim.replay import SWAP
 
@@ -76,13 +89,11 @@ class Simulator:
         )
         self._transfer_ns = self.copy_ns + setup
         a = graph.arrays
-        count, ops = graph.tensors, len(a.time)
-        sizes = (S.COUNT, count, count, count, count, count, count, ops)
-        self._work = [np.zeros(n, np.int64) for n in sizes]
-        self._work += [np.zeros(3 * len(a.size), np.int64)]
-        self._work += [np.zeros(len(a.size), np.int64) for _ in range(2)]
-        writes = np.diff(a.write_bounds)
-        self._rows_of_op = 5 + 3 * writes
+        self._tensors = np.zeros((graph.tensors + 1, ISSUE_NS + 1), np.int64)
+        self._storages = np.zeros((a.storage_count, HELD + 1), np.int64)
+        self._lists = np.zeros((max(a.op_count, 3 * a.storage_count), NEXT + 1), np.int64)
+        self._scalars = np.zeros(S.COUNT, np.int64)
+        self._rows_of_op = 5 + 3 * np.diff(a.ops[:, WRITES])
         self._no_log = np.zeros((0, LOG_COLUMNS), np.int64)
 
     def __call__(self, plan: Plan, budget_bytes: int, *, log: bool = False) -> Outcome:
@@ -92,19 +103,21 @@ class Simulator:
         if log:
             bound = self._rows_of_op.sum() + self._rows_of_op[plan.chain_ops].sum()
             swaps = np.count_nonzero(plan.state == SWAP)
-            bound += len(a.size) * 2 + 8 * swaps + 2 * swaps * len(plan.chain_ops)
-            bound += 2 * swaps + 64
+            bound += 2 * a.storage_count + 16 * (swaps + 4) + 2 * swaps * len(plan.chain_ops)
             rows = np.zeros((int(bound), LOG_COLUMNS), np.int64)
+        work = self._tensors
+        work[:-1, ARRIVES] = plan.arrives
+        work[:-1, LAST_NEED] = plan.last_need
+        work[:-1, OUT_NS] = work[:-1, IN_NS] = self._transfer_ns
+        work[:, CHAIN] = plan.chain_bounds
         machine = Machine(
             plan.state,
-            plan.arrives,
-            plan.last_need,
-            self._transfer_ns,
-            self._transfer_ns,
             plan.order,
-            plan.chain_bounds,
             plan.chain_ops,
-            *self._work,
+            work,
+            self._storages,
+            self._lists,
+            self._scalars,
             rows,
         )
         run(a, machine, budget_bytes)

@@ -10,15 +10,22 @@ tensor that meets both fits in its own windows.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from planezip.sim.graph import (
+    BY_TURN,
+    CAN_SWAP,
+    FINAL,
+    FIRST_BACKWARD,
+    LAST_FORWARD,
+)
+from planezip.sim.kernel import kernel
 from planezip.sim.liveness import measure
 from planezip.sim.replay import KEEP, SWAP
 
 __all__ = ["fill_link", "queues_meet_deadlines"]
 
 
-@njit(cache=True)
+@kernel
 def queues_meet_deadlines(a, d, copy_ns, setup_ns, by_final):  # type: ignore[no-untyped-def]
     """Whether both queues can serve the swaps of ``d``; sets ``leaves`` and ``arrives``.
 
@@ -29,23 +36,23 @@ def queues_meet_deadlines(a, d, copy_ns, setup_ns, by_final):  # type: ignore[no
     clock = 0
     for t in by_final:
         if d.state[t] == SWAP:
-            clock = max(clock, a.start[a.final[t] + 1]) + setup_ns + copy_ns[t]
+            clock = max(clock, a.start[a.tensors[t, FINAL] + 1]) + setup_ns + copy_ns[t]
             if clock > forward_end:
                 return False
             during = np.searchsorted(a.start, clock, side="left") - 1
-            d.leaves[t] = max(during, a.last_forward[t])
+            d.leaves[t] = max(during, a.tensors[t, LAST_FORWARD])
     clock = a.start[-1]
-    for i in range(len(a.by_turn) - 1, -1, -1):
-        t = a.by_turn[i]
+    for i in range(a.tensor_count - 1, -1, -1):
+        t = a.tensors[i, BY_TURN]
         if d.state[t] == SWAP:
-            clock = min(clock, a.start[a.first_backward[t]]) - setup_ns - copy_ns[t]
+            clock = min(clock, a.start[a.tensors[t, FIRST_BACKWARD]]) - setup_ns - copy_ns[t]
             if clock < forward_end:
                 return False
             d.arrives[t] = np.searchsorted(a.start, clock, side="right") - 1
     return True
 
 
-@njit(cache=True)
+@kernel
 def fill_link(a, d, m, ranked, copy_ns, setup_ns, by_final, link_ns, budget, allowed):  # type: ignore[no-untyped-def]
     """Swap tensors in the order ``ranked`` until the budget holds or ``link_ns`` is used.
 
@@ -56,7 +63,7 @@ def fill_link(a, d, m, ranked, copy_ns, setup_ns, by_final, link_ns, budget, all
     if m.peak[measure(a, d, m)] <= budget:
         return
     for t in ranked:
-        if a.can_swap[t] == 0 or allowed[t] == 0 or used + copy_ns[t] > link_ns:
+        if a.tensors[t, CAN_SWAP] == 0 or allowed[t] == 0 or used + copy_ns[t] > link_ns:
             continue
         d.state[t] = SWAP
         if not queues_meet_deadlines(a, d, copy_ns, setup_ns, by_final):
