@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planezip.cli.errors import CliError
+from planezip.cli.options import add_threads
 from planezip.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--tensor", action="append", metavar="NAME", help="only this tensor; repeatable"
     )
+    add_threads(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(run=run)
 
@@ -46,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not is_pz(arguments.file):
         raise CliError(f"{arguments.file}: not a .pz file: make one with `planezip encode`")
-    with open_sources(arguments.file) as sources:
+    with open_sources(arguments.file, threads=arguments.threads) as sources:
         output = arguments.output or str(Path(arguments.file).with_suffix(".safetensors"))
         suffix = Path(output).suffix
         if suffix not in WRITERS:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planezip.cli.errors import CliError
-from planezip.cli.options import add_conversion, add_output
+from planezip.cli.options import add_conversion, add_output, add_threads
 from planezip.cli.progress import Progress
 from planezip.cli.report import CODEC, Measured, as_json, as_table
 
@@ -33,6 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="leave out the chunk index (6 bytes per 4 KB), by which a chunk is read alone",
     )
     add_conversion(parser)
+    add_threads(parser)
     add_output(parser)
     parser.set_defaults(run=run)
 
@@ -53,14 +54,17 @@ def run(arguments: argparse.Namespace) -> int:
                 raise CliError(f"{arguments.file}: a name appears twice: rename the tensor")
             done: list[Measured] = []
             tensors = {
-                s.name: Pieces(s.dtype, s.shape, _wire(s, done, progress.add)) for s in sources
+                s.name: Pieces(s.dtype, s.shape, _wire(s, done, arguments.threads, progress.add))
+                for s in sources
             }
             write_pieces(output, tensors, index=not arguments.no_index)
     print(as_json(done, [CODEC]) if arguments.json else as_table(done, [CODEC]))
     return 0
 
 
-def _wire(source: Source, done: list[Measured], add: Callable[[int], None]) -> Iterator[bytes]:
+def _wire(
+    source: Source, done: list[Measured], threads: int, add: Callable[[int], None]
+) -> Iterator[bytes]:
     """Wire bytes of a tensor, piece by piece; its sizes go to ``done`` at the end."""
     import numpy as np
 
@@ -71,7 +75,7 @@ def _wire(source: Source, done: list[Measured], add: Callable[[int], None]) -> I
     w = symbol_bits(source.dtype)
     wire_bytes, tags = 0, np.zeros(len(Tag), np.int64)
     for piece in source.pieces():
-        payload = encode_bytes(piece.tobytes(), w)
+        payload = encode_bytes(piece.data, w, threads)
         wire_bytes += len(payload)
         tags += tag_counts(to_blocks(piece), w)
         add(piece.size)

@@ -23,7 +23,7 @@ from planezip.model.format import CHUNK_BYTES
 
 __all__ = ["PIECE_BYTES", "SAFETENSORS", "Piece", "Source", "in_bfloat16", "is_pz", "open_sources"]
 
-PIECE_BYTES = 1024 * CHUNK_BYTES
+PIECE_BYTES = 4096 * CHUNK_BYTES
 FORMATS = ".npy, .npz, .safetensors or .pz"
 SAFETENSORS = {
     "BF16": "bfloat16",
@@ -81,7 +81,7 @@ class Source:
 
 
 @contextmanager
-def open_sources(path: str, bits_as: str | None = None) -> Iterator[list[Source]]:
+def open_sources(path: str, bits_as: str | None = None, threads: int = 1) -> Iterator[list[Source]]:
     """The tensors of a file, which stays open meanwhile.
 
     Parameters
@@ -89,6 +89,8 @@ def open_sources(path: str, bits_as: str | None = None) -> Iterator[list[Source]
     path : str
     bits_as : str, optional
         ``bfloat16`` or ``float16``: what uint16 and V2 elements are.
+    threads : int
+        Threads that decode a .pz file.
 
     Raises
     ------
@@ -106,7 +108,7 @@ def open_sources(path: str, bits_as: str | None = None) -> Iterator[list[Source]
                 archive = stack.enter_context(zipfile.ZipFile(path))
             yield [_npz(path, archive, info, bits_as) for info in archive.infolist()]
         elif head == MAGIC:
-            yield _pz(path, stack.enter_context(container.File(path)))
+            yield _pz(path, stack.enter_context(container.File(path)), threads)
         elif path.endswith(".safetensors"):
             yield _safetensors(path)
         else:
@@ -169,12 +171,12 @@ def _npy(path: str, bits_as: str | None) -> Source:
     dtype = _plain(dtype, bits_as, path)
     _check_length(path, shape, dtype, rest)
 
-    def pieces() -> Iterator[Piece]:
-        if not rest:
-            return iter(())
+    def in_order() -> Iterator[Piece]:
         order: Any = "F" if fortran else "C"
         return _array_pieces(np.memmap(path, dtype, "r", start, shape, order))
 
+    plain = not rest or (dtype.byteorder != ">" and not (fortran and len(shape) > 1))
+    pieces = _map_pieces(path, start, start + rest) if plain else in_order
     return Source(path, Path(path).name.removesuffix(".npy"), dtypes.name_of(dtype), shape, pieces)
 
 
@@ -280,17 +282,18 @@ def _safetensors(path: str) -> list[Source]:
 
 
 def _map_pieces(path: str, start: int, end: int) -> Callable[[], Iterator[Piece]]:
+    """Bytes ``start`` to ``end`` of a file, mapped piece by piece."""
+
     def pieces() -> Iterator[Piece]:
-        if start == end:
-            return iter(())
-        return _array_pieces(np.memmap(path, np.uint8, "r", start, (end - start,)))
+        for at in range(start, end, PIECE_BYTES):
+            yield np.memmap(path, np.uint8, "r", at, (min(PIECE_BYTES, end - at),))
 
     return pieces
 
 
-def _pz(path: str, file: container.File) -> list[Source]:
+def _pz(path: str, file: container.File, threads: int) -> list[Source]:
     def pieces_of(name: str) -> Callable[[], Iterator[Piece]]:
-        return lambda: (np.frombuffer(raw, np.uint8) for raw in decoded(file, name))
+        return lambda: (np.frombuffer(raw, np.uint8) for raw in _decoded(file, name, threads))
 
     return [
         Source(path, name, entry.dtype, entry.shape, pieces_of(name))
@@ -298,7 +301,7 @@ def _pz(path: str, file: container.File) -> list[Source]:
     ]
 
 
-def decoded(file: container.File, name: str) -> Iterator[bytes]:
+def _decoded(file: container.File, name: str, threads: int) -> Iterator[bytes]:
     """Raw bytes of a tensor of a .pz file, ``PIECE_BYTES`` at a time."""
     entry = file.entries[name]
     w = dtypes.symbol_bits(entry.dtype)
@@ -306,5 +309,5 @@ def decoded(file: container.File, name: str) -> Iterator[bytes]:
     for wire in file.pieces(name, PIECE_BYTES // CHUNK_BYTES):
         count = min(PIECE_BYTES, entry.raw_bytes - at)
         with container.chunk_numbers_from(at // CHUNK_BYTES):
-            yield decode_bytes(wire, count, w)
+            yield decode_bytes(wire, count, w, threads)
         at += count

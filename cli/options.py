@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 
-__all__ = ["add_conversion", "add_output"]
+__all__ = ["add_conversion", "add_output", "add_threads"]
 
 
 def add_conversion(parser: argparse.ArgumentParser) -> None:
@@ -25,3 +26,20 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     """``--json`` and ``--quiet``."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """``--threads``."""
+    parser.add_argument(
+        "--threads",
+        type=_positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="threads that work; the result does not depend on it (default: one per CPU)",
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, not {text!r}")
+    return int(text)

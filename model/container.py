@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
+import io
 import os
 import zlib
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class File:
     Parameters
     ----------
     source : path or bytes
-        A path is mapped into memory, not loaded.
+        A file is read as needed, from any number of threads.
 
     Attributes
     ----------
@@ -55,17 +55,33 @@ class File:
     """
 
     def __init__(self, source: str | os.PathLike[str] | bytes) -> None:
-        self._data: bytes | mmap.mmap = source if isinstance(source, bytes) else _map(source)
+        self._file: io.BufferedIOBase | None = None
+        if isinstance(source, bytes):
+            self._bytes, length = source, len(source)
+        else:
+            self._file = Path(source).open("rb")  # noqa: SIM115, close() closes it
+            length = os.fstat(self._file.fileno()).st_size
         try:
-            self.entries = parse(self._data)
+            self.entries = parse(self._read, length)
         except BaseException:
             self.close()
             raise
 
+    def _read(self, start: int, count: int) -> bytes:
+        """Bytes of the file; fewer if it ends before."""
+        if self._file is None:
+            return self._bytes[start : start + count]
+        parts = []
+        while count and (part := os.pread(self._file.fileno(), count, start)):
+            parts.append(part)  # one call gives 2 GB at most
+            start += len(part)
+            count -= len(part)
+        return b"".join(parts)
+
     def close(self) -> None:
-        """Unmap the file."""
-        if isinstance(self._data, mmap.mmap):
-            self._data.close()
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +97,7 @@ class File:
     def stream(self, name: str) -> Stream:
         """Tensor ``name``, its checksum verified; KeyError if there is none."""
         entry = self.entries[name]
-        payload = self._data[entry.offset : entry.offset + entry.wire_bytes]
+        payload = self._read(entry.offset, entry.wire_bytes)
         if zlib.crc32(payload) != entry.crc32:
             raise StreamError(ErrorCode.CHECKSUM, detail=f"{name} is damaged")
         return Stream(entry.dtype, entry.shape, payload)
@@ -104,7 +120,7 @@ class File:
             raise IndexError(f"chunk must be from 0 to {entry.chunk_count - 1}, not {k!r}")
         sizes = entry.index["size"]
         start = entry.offset + HEADER_BYTES * k + int(sizes[:k].sum(dtype=np.int64))
-        wire = self._data[start : start + HEADER_BYTES + int(sizes[k])]
+        wire = self._read(start, HEADER_BYTES + int(sizes[k]))
         if zlib.crc32(wire) != entry.index["crc"][k]:
             raise StreamError(ErrorCode.CHECKSUM, k, detail=f"{name} is damaged")
         raw_bytes = min(CHUNK_BYTES, entry.raw_bytes - k * CHUNK_BYTES)
@@ -120,23 +136,32 @@ class File:
             A broken chunk header; CHECKSUM after the last piece.
         """
         entry = self.entries[name]
-        start = at = entry.offset
-        end = entry.offset + entry.wire_bytes
+        at, end = entry.offset, entry.offset + entry.wire_bytes
         crc = 0
-        for k in range(entry.chunk_count):
-            header = self._data[at : min(at + HEADER_BYTES, end)]
-            at += HEADER_BYTES + int.from_bytes(header, "little")
-            if at > end:
-                raise StreamError(ErrorCode.STREAM_END, k)
-            if (k + 1) % chunks == 0 or k + 1 == entry.chunk_count:
-                piece = self._data[start:at]
-                crc = zlib.crc32(piece, crc)
-                yield piece
-                start = at
+        for first in range(0, entry.chunk_count, chunks):
+            count = min(chunks, entry.chunk_count - first)
+            most = count * (HEADER_BYTES + CHUNK_BYTES)
+            piece = _whole_chunks(self._read(at, min(most, end - at)), first, count)
+            crc = zlib.crc32(piece, crc)
+            yield piece
+            at += len(piece)
         if at < end:
             raise StreamError(ErrorCode.EXTRA, max(entry.chunk_count - 1, 0))
         if crc != entry.crc32:
             raise StreamError(ErrorCode.CHECKSUM, detail=f"{name} is damaged")
+
+
+def _whole_chunks(data: bytes, first: int, count: int) -> bytes:
+    """The ``count`` chunks at the front of ``data``; ``first`` is the number of the first."""
+    at = 0
+    for k in range(first, first + count):
+        size = int.from_bytes(data[at : at + HEADER_BYTES], "little")
+        if size > CHUNK_BYTES:
+            raise StreamError(ErrorCode.CHUNK_SIZE, k)
+        at += HEADER_BYTES + size
+        if at > len(data):
+            raise StreamError(ErrorCode.STREAM_END, k)
+    return data[:at]
 
 
 @contextmanager
@@ -146,13 +171,6 @@ def chunk_numbers_from(first: int) -> Iterator[None]:
         yield
     except StreamError as error:
         raise StreamError(error.code, first + error.chunk, error.block, error.detail) from None
-
-
-def _map(path: str | os.PathLike[str]) -> bytes | mmap.mmap:
-    with Path(path).open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return b""
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def from_bytes(data: bytes) -> dict[str, Stream]:

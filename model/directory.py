@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import mmap
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,9 +160,17 @@ def most_wire_bytes(raw_bytes: int) -> int:
     return blocks * BLOCK_BYTES + -(-raw_bytes // CHUNK_BYTES) * HEADER_BYTES
 
 
-def parse(data: bytes | mmap.mmap) -> dict[str, Entry]:
-    """The directory; every size in it is checked against the bytes that are there."""
-    head = data[: _HEAD.size]
+def parse(read: Callable[[int, int], bytes], length: int) -> dict[str, Entry]:
+    """The directory of a file; its sizes are checked against the bytes that are there.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(offset, count)`` gives bytes of the file.
+    length : int
+        Bytes of the file.
+    """
+    head = read(0, _HEAD.size)
     if head[: len(MAGIC)] != MAGIC:
         raise _broken("not a .pz file: make one with `planezip encode`")
     if len(head) < _HEAD.size:
@@ -172,9 +180,9 @@ def parse(data: bytes | mmap.mmap) -> dict[str, Entry]:
         raise _broken(f"version {version} is not known, only {FORMAT_VERSION}: update planezip")
     if flags or any(head[_HEAD_CRC_AT + 4 :]):
         raise _broken("reserved bits of the header are not zero")
-    if directory_bytes > len(data) - _HEAD.size:
+    if directory_bytes > length - _HEAD.size:
         raise _broken(f"the file is shorter than its directory of {directory_bytes} bytes")
-    directory = data[_HEAD.size : _HEAD.size + directory_bytes]
+    directory = read(_HEAD.size, directory_bytes)
     if zlib.crc32(directory, zlib.crc32(head[:_HEAD_CRC_AT])) != crc:
         raise StreamError(ErrorCode.CHECKSUM, detail="header and directory are damaged")
     cursor, offset = _Cursor(directory), _HEAD.size + directory_bytes
@@ -187,6 +195,6 @@ def parse(data: bytes | mmap.mmap) -> dict[str, Entry]:
         offset += entry.wire_bytes
     if cursor.at != len(directory):
         raise _broken("bytes after the last entry of the directory")
-    if offset != len(data):
-        raise _broken(f"the file has {len(data)} bytes, its directory accounts for {offset}")
+    if offset != length:
+        raise _broken(f"the file has {length} bytes, its directory accounts for {offset}")
     return entries

@@ -114,6 +114,22 @@ def test_chunk_alone() -> None:
             list(file.pieces("ramp"))
 
 
+def test_pieces_of_broken_streams() -> None:
+    """Files whose checksums fit streams whose chunk headers are wrong."""
+    stream = STREAMS["ramp"]
+    for k, size, code in ((1, 4097, "CHUNK_SIZE"), (1, 4000, "STREAM_END"), (2, 9, "EXTRA")):
+        data = container.to_bytes({"ramp": stream}, index=False)
+        start = len(data) - stream.wire_bytes + int(stream.chunk_index()[k])
+        data = data[:start] + struct.pack("<H", size) + data[start + 2 :]
+        payload = data[len(data) - stream.wire_bytes :]
+        crc_at = HEAD_BYTES + 6 + 4 + 7 + 8 + 16
+        data = resealed(data, crc_at, struct.pack("<I", zlib.crc32(payload)))
+        for chunks in (1, 2, 99):
+            with container.File(data) as file, pytest.raises(StreamError, match=code) as caught:
+                list(file.pieces("ramp", chunks))
+            assert caught.value.chunk == k
+
+
 def test_chunk_alone_names_the_chunk_of_the_whole() -> None:
     """A file whose checksums fit a stream that is broken in chunk 1."""
     stream = STREAMS["ramp"]
