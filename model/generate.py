@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planezip.model.format import BLOCK_BYTES, DEFAULT, PlaneCode, Tag
+from planezip.model.measure import measure
 
 __all__ = ["KINDS", "blocks", "mixed"]
 
@@ -251,6 +253,45 @@ def _constant(rng: Rng, count: int, w: int) -> Symbols:
     return np.take_along_axis(values, np.arange(DEFAULT.symbols(w)) % period, axis=1)
 
 
+def _ramps(rng: Rng, count: int, w: int) -> Symbols:
+    """Rising numbers with noise in the low bits, zeros in front of them or behind."""
+    symbols = DEFAULT.symbols(w)
+    at = np.arange(symbols, dtype=np.uint64)
+    limit = np.uint64(1) << rng.integers(0, w // 2, (count, 1), dtype=np.uint64)
+    noise = rng.integers(1 << w, size=(count, symbols), dtype=np.uint64) % limit
+    base = rng.integers(1 << w, size=(count, 1), dtype=np.uint64)
+    ramp = base + at * rng.integers(0, 9, (count, 1), dtype=np.uint64) + noise
+    kept = (at < rng.integers(1, symbols + 1, (count, 1))) ^ (rng.random((count, 1)) < 0.5)
+    return kept * ramp & np.uint64((1 << w) - 1)
+
+
+def _raw_or_zvc(rng: Rng, count: int, w: int) -> Symbols:
+    """Random symbols, as many non-zero ones as make RAW and ZVC equal."""
+    width = np.full(count, (w - 1) * DEFAULT.symbols(w) // w)
+    return _scatter(rng, np.maximum(_random(rng, count, w), np.uint64(1)), width)
+
+
+def _ties(rng: Rng, count: int, w: int) -> Symbols:
+    """Blocks that two encodings make equally small, pairs of encodings in turn.
+
+    No block has RAW equal to DBX, BX or ZBX: no sum of plane codes gives 1024 bits. None
+    with ZVC equal to DBX is known at w = 32.
+    """
+    makers = [_nonzero, _relu, _MAKERS["codes-bx"], _MAKERS["max-control-zbx"]]
+    found: list[Symbols] = []
+    ranks: list[NDArray[np.int64]] = []
+    while len(found) == 0 or sum(map(len, found)) < count:
+        pools = [maker(rng, 1000, w) for maker in makers]
+        pool = np.concatenate([*pools, _ramps(rng, 20_000, w), _raw_or_zvc(rng, 100, w)])
+        sizes = measure(pool.astype(f"<u{w // 8}").view(np.uint8), w)
+        least = sizes.bits == sizes.best_bits[:, None]
+        for one, other in combinations(Tag, 2):
+            found.append(pool[least[:, one] & least[:, other]])
+            ranks.append(np.arange(len(found[-1])))
+    order = np.argsort(np.concatenate(ranks), kind="stable")
+    return np.concatenate(found)[order[:count]]
+
+
 _ALL = list(PlaneCode)
 _LONGEST = [PlaneCode.ONES, PlaneCode.PRE_ZERO, PlaneCode.PAIR, PlaneCode.ONE]
 _RUNS = [PlaneCode.ZERO_RUN, PlaneCode.ZERO, *_LONGEST]
@@ -274,6 +315,8 @@ _MAKERS: dict[str, Callable[[Rng, int, int], Symbols]] = {
     "mask": _mask,
     "indices": _indices,
     "constant": _constant,
+    "ramps": _ramps,
+    "ties": _ties,
 }
 
 KINDS: tuple[str, ...] = tuple(_MAKERS)
