@@ -91,7 +91,7 @@ def codes_of(block: np.ndarray, w: int, seen: Counter) -> None:
 @pytest.mark.parametrize("w", WIDTHS)
 def test_generator_reaches_every_code_plane_and_run(w):
     seen: Counter = Counter()
-    kinds = [k for k in generate.KINDS if k.startswith(("codes", "runs", "edge"))]
+    kinds = [k for k in generate.KINDS if k.startswith(("codes", "runs", "edge", "const", "max"))]
     for kind in kinds:
         for block in generate.blocks(kind, 250, w, 3):
             codes_of(block, w, seen)
