@@ -61,7 +61,7 @@ def shares(available: dict[str, int], total: int) -> dict[str, int]:
     """Equal shares of ``total``; what a small group leaves goes to the larger ones."""
     out: dict[str, int] = {}
     for left, name in zip(
-        range(len(available), 0, -1), sorted(available, key=lambda n: available[n])
+        range(len(available), 0, -1), sorted(available, key=lambda n: available[n]), strict=True
     ):
         out[name] = min(available[name], (total - sum(out.values())) // left)
     return out
@@ -76,7 +76,7 @@ def spread(group: list[npt.NDArray[np.generic]], count: int) -> Iterator[npt.NDA
 def choose() -> dict[str, npt.NDArray[np.generic]]:
     """The arrays of the sample by name ``model/producer/dtype``."""
     out = {}
-    for pool, chunks in zip(pieces(), CHUNKS.values()):
+    for pool, chunks in zip(pieces(), CHUNKS.values(), strict=True):
         size = next(iter(pool.values()))[0].nbytes
         count = shares(
             {name: len(group) for name, group in pool.items()}, chunks * CHUNK_BYTES // size
