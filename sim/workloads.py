@@ -284,9 +284,12 @@ def _hugging_face(
                 )
                 net = auto.from_config(config, attn_implementation=attention)
     except OSError as error:
-        raise _unreachable(f"hf:{name}", error) from error
+        types = get_close_matches(name, transformers.CONFIG_MAPPING, 5) or ["gpt2", "llama"]
+        text = f"model types that need no download: {', '.join(types)}, ..."
+        raise ModelError(f"{_unreachable(f'hf:{name}', error)}; {text}") from error
     except ValueError as error:
-        raise ModelError(f"hf:{name} is not a causal language model: {error}") from error
+        reason = str(error).split(".")[0]
+        raise ModelError(f"hf:{name} is not a causal language model: {reason}") from error
     length = sequence or min(getattr(net.config, "max_position_embeddings", 1024), 1024)
     tokens = torch.randint(net.config.vocab_size, (batch, length), device=device)
     return Step(net.train(), (tokens,), text_loss, batch)
