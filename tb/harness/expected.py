@@ -1,0 +1,128 @@
+"""Contents of the harness' files: what goes into a lane, and what the golden codec says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planezip.hdl.types import ElementType, Mode, beat, chunk_report, descriptor
+from planezip.model import encode_bytes, sizes
+from planezip.model.format import BLOCK_BYTES, BLOCKS_PER_CHUNK, CHUNK_BYTES, DEFAULT, Tag
+from tb.harness.tensors import Tensor
+from tb.layouts import pack
+
+__all__ = ["Records", "beats", "compressor_records", "descriptors", "raw_words"]
+
+RAW_BYTES, WIRE_BYTES = 32, 64
+_BLOCK, _END = 1, 2
+
+
+@dataclass(frozen=True)
+class Records:
+    """Bytes of descriptors.bin, in.bin, out.bin and reports.bin (tb/harness/harness.v)."""
+
+    descriptors: bytes
+    input: bytes
+    output: bytes
+    reports: bytes
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            "descriptors.bin": self.descriptors,
+            "in.bin": self.input,
+            "out.bin": self.output,
+            "reports.bin": self.reports,
+        }
+
+
+def descriptors(tensors: Sequence[Tensor]) -> bytes:
+    """Records of the tensors' descriptors, tagged with their numbers modulo 256."""
+    layout = descriptor()
+    words = (
+        pack(
+            layout,
+            {
+                "dtype": ElementType[tensor.dtype.upper()],
+                "raw_bytes": len(tensor.data),
+                "mode": Mode[tensor.mode.upper()],
+                "tag": k % 256,
+            },
+        )
+        for k, tensor in enumerate(tensors)
+    )
+    return words_to_bytes(words, layout.size)
+
+
+def words_to_bytes(words: Iterable[int], bits: int) -> bytes:
+    """Numbers of ``bits`` bits, each as whole bytes, most significant first."""
+    return b"".join(word.to_bytes((bits + 7) // 8, "big") for word in words)
+
+
+def _padded(data: bytes, beat_bytes: int) -> NDArray[np.uint8]:
+    padded = data + bytes(-len(data) % beat_bytes)
+    return np.frombuffer(padded, np.uint8).reshape(-1, beat_bytes)
+
+
+def _marks(count: int, per_block: int | None) -> NDArray[np.uint8]:
+    """Marks of the ``count`` beats of a tensor; blocks begin every ``per_block`` beats."""
+    marks = np.zeros((count, 1), np.uint8)
+    if per_block is not None:
+        marks[::per_block] = _BLOCK
+    marks[-1:] |= _END
+    return marks
+
+
+def raw_words(data: bytes) -> bytes:
+    """Records of a tensor on an input of plain 32-byte words."""
+    words = _padded(data, RAW_BYTES)[:, ::-1]
+    return np.hstack([words, _marks(len(words), BLOCK_BYTES // RAW_BYTES)]).tobytes()
+
+
+def beats(data: bytes, beat_bytes: int, per_block: int | None = None) -> bytes:
+    """Records of a tensor as ``beat``s: data, number of valid bytes, last."""
+    words = _padded(data, beat_bytes)[:, ::-1]
+    if not len(words):
+        return b""
+    layout = beat(beat_bytes)
+    full = pack(layout, {"bytes": beat_bytes}) >> 8 * beat_bytes
+    left = len(data) - (len(words) - 1) * beat_bytes
+    head = np.full((len(words), 1), full, np.uint8)
+    head[-1] = pack(layout, {"bytes": left, "last": 1}) >> 8 * beat_bytes
+    return np.hstack([head, words, _marks(len(words), per_block)]).tobytes()
+
+
+def compressor_records(tensors: Sequence[Tensor]) -> Records:
+    """For the compressor: wire beats of the encoder, chunk reports of the size model."""
+    layout = chunk_report(DEFAULT)
+    output, reports = [], []
+    for tensor in tensors:
+        wire = encode_bytes(tensor.data, tensor.symbol_bits)
+        output.append(beats(tensor.data if tensor.mode == "bypass" else wire, WIRE_BYTES))
+        reports += [pack(layout, fields) for fields in _reports(tensor, wire)]
+    return Records(
+        descriptors(tensors),
+        b"".join(raw_words(tensor.data) for tensor in tensors),
+        b"".join(output),
+        words_to_bytes(reports, layout.size),
+    )
+
+
+def _reports(tensor: Tensor, wire: bytes) -> Iterable[dict[str, object]]:
+    """Chunk reports of a tensor; header sizes from ``wire``, tags from the size model."""
+    padded = tensor.data + bytes(-len(tensor.data) % BLOCK_BYTES)
+    tags = sizes(np.frombuffer(padded, np.uint8), tensor.symbol_bits).tag
+    at = 0
+    for start in range(0, len(padded), CHUNK_BYTES):
+        size = int.from_bytes(wire[at : at + 2], "little")
+        at += 2 + size
+        first = start // BLOCK_BYTES
+        counts = np.bincount(tags[first : first + BLOCKS_PER_CHUNK], minlength=len(Tag))
+        yield {
+            "body_bytes": size,
+            "blocks": [int(count) for count in counts],
+            "raw": size == min(CHUNK_BYTES, len(padded) - start),
+            "last": start + CHUNK_BYTES >= len(padded),
+        }

@@ -1,0 +1,52 @@
+"""The lanes that the bulk harness drives, and what the golden codec expects of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planezip.model.format import DEFAULT, Parameters
+from tb.harness.expected import Records, compressor_records
+from tb.harness.tensors import Tensor
+
+__all__ = ["LANES", "Lane"]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A component with the ports of a lane (docs/architecture.md).
+
+    Attributes
+    ----------
+    name : str
+        Of the component in the report, and of its Verilog module.
+    make : callable
+        The component, from :class:`Parameters`.
+    input, output : str
+        Names of the two data ports.
+    raw_side : str
+        "in" or "out": the port of the raw tensor, on which rates are counted.
+    records : callable
+        Contents of the harness' files, from tensors.
+    cycles_per_block : int
+        That a block may take at most, without stalls.
+    """
+
+    name: str
+    make: Callable[[Parameters], Any]
+    input: str
+    output: str
+    raw_side: str
+    records: Callable[[Sequence[Tensor]], Records]
+    cycles_per_block: int = 4
+    parameters: Parameters = DEFAULT
+
+
+def _compressor(parameters: Parameters) -> Any:
+    from planezip.hdl.compressor import CompressorLane
+
+    return CompressorLane(parameters)
+
+
+LANES = (Lane("compressor", _compressor, "raw", "wire", "in", compressor_records),)
