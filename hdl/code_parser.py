@@ -1,0 +1,283 @@
+"""Code parser: the plane codes of a block, several planes a cycle.
+
+The recurrence of the decompressor. Where a code starts depends on all codes before it, so
+the parser follows all positions at once: ``S_j`` is a one-hot vector that says at which
+bit of the window the code of plane j of this cycle starts (empty if plane j lies inside a
+zero run). One AND-OR gate leads from plane to plane, whatever the codes are:
+
+    S_j+1 = S_j[code of 1 bit] << 1 | S_j[3 bits] << 3 | S_j[5 bits] << 5 | runs that end here
+
+After the planes of a cycle the window moves by whole units of ``unit`` bits; the rest of
+the position stays in the one-hot vector. How far it moves is decided three planes before the
+end of the cycle, so that the move runs beside the last three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from planezip.hdl.summary import PlaneClass, plane_class
+from planezip.model.format import DEFAULT, Parameters, PlaneCode, log2_ceil
+
+__all__ = ["CodeParser", "ParserShape", "parse_codes"]
+
+_LONGEST = 5  # bits of the longest code but the zero run
+
+
+@dataclass(frozen=True)
+class ParserShape:
+    """Sizes of the code parser, in bits but for the first.
+
+    Attributes
+    ----------
+    planes : int
+        Planes parsed per cycle.
+    unit : int
+        Step of the window; divides every symbol width and number of symbols.
+    early : int
+        Plane of the cycle whose position decides how far the window moves.
+    span : int
+        One-hot start position.
+    codes : int
+        Positions where a code of a cycle can start.
+    window : int
+        Window at the first cycle of a block.
+    run_bits : tuple of int
+        Run field per symbol width.
+    """
+
+    planes: int
+    unit: int
+    early: int
+    span: int
+    codes: int
+    window: int
+    run_bits: tuple[int, ...]
+
+    @classmethod
+    def of(cls, parameters: Parameters, cycles: int = 4) -> ParserShape:
+        """Shape for ``cycles`` cycles per block."""
+        widest = parameters.symbol_bits[-1]
+        if parameters.symbol_bits[0] < 4:
+            raise ValueError(f"symbol_bits must be at least 4, not {parameters.symbol_bits!r}")
+        run_bits = tuple(log2_ceil(w) for w in parameters.symbol_bits)
+        planes = -(-widest // cycles)
+        unit = min(8, parameters.symbol_bits[0], parameters.symbols(widest))
+        early = max(planes - 3, 0)
+        span = unit + max(_LONGEST, 2 + run_bits[-1]) + _LONGEST * (planes - 1 - early)
+        codes = span + _LONGEST * (planes - 1)
+        window = max(span + _LONGEST * (widest - 1), codes) + 2 + run_bits[-1]
+        return cls(planes, unit, early, span, codes, -(-window // unit) * unit, run_bits)
+
+
+def parse_codes(bits: int, planes: int, run_bits: int) -> tuple[list[PlaneClass], int, bool]:
+    """Software model: class of each plane (top first), bits used, and whether a run is wrong.
+
+    ``bits`` has the first bit of the codes in bit 0. Reading stops at a run that does not
+    end below its first plane; the planes from there on are ZERO.
+    """
+    by_prefix = {code.prefix: code for code in PlaneCode}
+    classes: list[PlaneClass] = []
+    at = 0
+    while len(classes) < planes:
+        length = next(k for k in range(1, 6) if (bits >> at & ((1 << k) - 1), k) in by_prefix)
+        code = by_prefix[bits >> at & ((1 << length) - 1), length]
+        at += length
+        covers = 1
+        if code == PlaneCode.ZERO_RUN:
+            covers = planes - len(classes) - (bits >> at & ((1 << run_bits) - 1))
+            at += run_bits
+            if covers < 2:
+                return classes + [PlaneClass.ZERO] * (planes - len(classes)), at, True
+        classes += [plane_class(code)] * covers
+    return classes, at, False
+
+
+class CodeParser(wiring.Component):
+    """Parses the codes of a block, ``planes`` of them in each of ``cycles`` cycles.
+
+    ``load`` takes a block; the window is parsed from the next cycle on, in w / planes
+    cycles; the classes of each of these cycles appear one cycle later (``valid``).
+    A new block may be loaded in the last cycle of the one before: one block per
+    ``cycles`` cycles. ``units``, ``rest`` and ``wrong`` are valid with the last classes.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    cycles : int
+        Cycles per block at the widest symbols.
+
+    Attributes
+    ----------
+    load : In(1)
+    window : In(shape.window)
+        Code bits; the first code starts at the bit that ``start`` marks.
+    start : In(shape.span)
+        One-hot.
+    pending : In(1)
+        ``start`` marks a zero run that began with the plane before (the top plane of DBX).
+    active : In(1)
+        0: the block has no codes.
+    width : In
+        Index into ``symbol_bits``.
+    classes : Out(ArrayLayout(PlaneClass, planes))
+        First plane first; ZERO where ``valid`` is 0.
+    units, rest : Out
+        End of the codes parsed so far: ``units`` units and the one-hot ``rest``.
+    wrong : Out(1)
+        A run does not end below its first plane; ``units`` and ``rest`` say where it begins.
+    """
+
+    def __init__(self, parameters: Parameters = DEFAULT, cycles: int = 4) -> None:
+        self._parameters = parameters
+        self.shape = shape = ParserShape.of(parameters, cycles)
+        self._cycles = cycles
+        super().__init__(
+            {
+                "load": In(1),
+                "window": In(shape.window),
+                "start": In(shape.span),
+                "pending": In(1),
+                "active": In(1),
+                "width": In(range(len(parameters.symbol_bits))),
+                "valid": Out(1),
+                "classes": Out(data.ArrayLayout(PlaneClass, shape.planes)),
+                "units": Out(range(shape.window // shape.unit + 1)),
+                "rest": Out(shape.span),
+                "wrong": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        s = self.shape
+        count, n, unit = s.planes, s.codes, s.unit
+
+        window = Signal(s.window)
+        start = Signal(s.span)
+        pending = Signal()  # `start` marks a zero run that began in a cycle before
+        width = Signal(len(s.run_bits))  # one-hot
+        busy = Signal()
+        # Per width one-hot: number of cycles that follow this one.
+        later = [Signal(w // count, name=f"later_{w}") for w in self._parameters.symbol_bits]
+
+        # Class of a code at each position; lands[j]: a run that ends before plane j.
+        b = [window[k : k + n] for k in range(_LONGEST)]
+        one, three, five, zero_run = (Signal(n, name=k) for k in ("one", "three", "five", "runs"))
+        m.d.comb += [
+            one.eq(b[0]),
+            zero_run.eq(~b[0] & b[1]),
+            three.eq(~b[0] & ~b[1] & b[2]),
+            five.eq(~b[0] & ~b[1] & ~b[2]),
+        ]
+        fields = [window[2 + k : 2 + k + n] for k in range(s.run_bits[-1])]
+        low = count.bit_length() - 1
+        now = Signal(n)
+        m.d.comb += now.eq(
+            _any(
+                _equal(fields[low:bits], value, n) & zero_run & later[i][value].replicate(n)
+                for i, bits in enumerate(s.run_bits)
+                for value in range(1 << bits - low)
+            )
+        )
+        lands: list[Value] = [Const(0, n)]
+        for j in range(1, count + 1):
+            lands.append(Signal(n, name=f"lands_{j}"))
+            m.d.comb += lands[j].eq(_equal(fields[:low], count - j, n) & now)
+
+        def after_run(vector: Value) -> Value:
+            return _any(
+                (vector & width[i].replicate(n)) << 2 + bits for i, bits in enumerate(s.run_bits)
+            )
+
+        # The chain from plane to plane.
+        at: list[Signal] = []  # at[j]: one-hot position of the code of plane j
+        ones: list[Signal] = []
+        threes: list[Signal] = []
+        fives: list[Signal] = []
+        seen: list[Signal] = []  # seen[j]: positions of all codes up to that of plane j
+        ends: list[Value] = []  # ends[j]: the run among them that ends before plane j
+        for j in range(count + 1):
+            if j == 0:
+                here = start
+                ends.append(Const(0, n))
+            else:
+                before = seen[j - 2] if j > 1 else start & pending.replicate(s.span)
+                ends.append(Signal(n, name=f"ends_{j}"))
+                m.d.comb += ends[j].eq(before & lands[j])
+                here = ones[-1] << 1 | threes[-1] << 3 | fives[-1] << 5 | after_run(ends[j])
+            at.append(Signal(n + _LONGEST, name=f"at_{j}"))
+            m.d.comb += at[j].eq(here)
+            if j < count:
+                for group, kind in ((ones, one), (threes, three), (fives, five)):
+                    group.append(Signal(n, name=f"{kind.name}_{j}"))
+                    m.d.comb += group[j].eq(at[j] & kind)
+                seen.append(Signal(n, name=f"seen_{j}"))
+                m.d.comb += seen[j].eq(at[j] | (seen[j - 1] if j else 0))
+
+        # Position after this cycle (of a run that goes on: its own), and the move.
+        goes_on = Signal(n)
+        end = Signal(n + _LONGEST)
+        front = Signal(n)
+        early = seen[s.early - 1] & zero_run & ~_any(ends[: s.early + 1], n) if s.early else 0
+        m.d.comb += [
+            goes_on.eq(seen[-1] & zero_run & ~_any(ends, n)),
+            end.eq(at[count] | goes_on),
+            front.eq(at[s.early] | early),
+        ]
+        hops = Signal(-(-n // unit))
+        m.d.comb += hops.eq(Cat(front[k : k + unit].any() for k in range(0, n, unit)))
+
+        def moved(vector: Value) -> Value:
+            return _any(
+                (vector >> k * unit) & hops[k].replicate(len(vector)) for k in range(len(hops))
+            )
+
+        m.d.sync += self.valid.eq(busy)
+        with m.If(busy):
+            m.d.sync += [
+                window.eq(moved(window)),
+                start.eq(moved(end)[: s.span]),
+                pending.eq(goes_on.any()),
+                busy.eq(~Cat(k[0] for k in later).any()),
+                self.units.eq(self.units + _any(Mux(hop, k, 0) for k, hop in enumerate(hops))),
+            ]
+            m.d.sync += [k.eq(k >> 1) for k in later]
+        for j in range(count):
+            verbatim, five_bits = ones[j].any(), fives[j].any()
+            bottom = (fives[j] & b[3]).any() | ~(verbatim | five_bits)
+            m.d.sync += self.classes[j].eq(Cat(bottom, (fives[j] & b[4]).any(), five_bits))
+
+        with m.If(self.load):
+            m.d.sync += [
+                window.eq(self.window),
+                start.eq(self.start),
+                pending.eq(self.pending),
+                width.eq(1 << self.width),
+                busy.eq(self.active),
+                self.units.eq(0),
+            ]
+            for i, steps in enumerate(later):
+                m.d.sync += steps.eq(Mux(self.width == i, 1 << len(steps) - 1, 0))
+        m.d.comb += [self.rest.eq(start), self.wrong.eq(pending)]
+        return m
+
+
+def _any(values: Iterable[Value], width: int = 1) -> Value:
+    result: Value = Const(0, width)
+    for value in values:
+        result = result | value
+    return result
+
+
+def _equal(bits: Sequence[Value], value: int, width: int) -> Value:
+    """Per position: the vectors ``bits`` spell ``value`` (least significant first)."""
+    result: Value = Const(-1, width)
+    for k, vector in enumerate(bits):
+        result = result & (vector if value >> k & 1 else ~vector)
+    return result
