@@ -48,9 +48,9 @@ _CATEGORY = {
         "index",
         "index_select",
         "repeat",
-        "max_pool2d_with_indices",
     ),
     "Dropout output": ("native_dropout",),
+    "": ("max_pool2d_with_indices", "avg_pool2d", "mean", "nll_loss_forward"),
 }
 _BY_OPERATOR = {f"aten.{op}": name for name, ops in _CATEGORY.items() for op in ops}
 _SECOND_RESULT = {
@@ -63,8 +63,8 @@ def category(operator: str, slot: int) -> str:
     """Producer, as Table III names it, of result ``slot`` of ``operator`` (no overload).
 
     All results of a normalisation (output, mean, inverse deviation) are ``Norm
-    in/out``; the values that max pooling copies are ``Copy/concat``; what no other row
-    names is ``Elementwise``.
+    in/out``. Pooled values and the loss are in no row (empty); what is left is
+    ``Elementwise``. So the shares of Table III come out.
     """
     if slot == 1 and operator in _SECOND_RESULT:
         return _SECOND_RESULT[operator]

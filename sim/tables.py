@@ -163,7 +163,7 @@ def fig3(measured: Mapping[str, Measured]) -> Row:
 
 
 def table3(by_model: Measured) -> list[Row]:
-    """Rows of Table III over the given models; the last row is the input, not in it."""
+    """Rows of Table III over the given models; the last row is what Table III leaves out."""
     rows = []
     for category in (*paper.TABLE_3, ""):
         shares, raw, wire = [], 0, dict.fromkeys(("ZVC", "BX", "PlaneZip"), 0)
@@ -183,7 +183,7 @@ def table3(by_model: Measured) -> list[Row]:
         theirs = paper.TABLE_3.get(category)
         top = max(Tag, key=lambda tag: tags[tag])
         row: Row = {
-            "producer": category or "Input",
+            "producer": category or "Other",
             "share_percent": {
                 "ours": [min(shares), max(shares)],
                 "paper": list(theirs.share) if theirs else None,

@@ -68,6 +68,35 @@ def test_resnet50_flops() -> None:
     assert backward == pytest.approx(2 * forward - 2 * 118e6, rel=0.001)
 
 
+SHARES = {  # Table III, percent of a model's saved bytes; least and largest
+    "Conv output": (18, 52),
+    "Elementwise": (26, 39),
+    "ReLU output": (45, 48),
+    "Copy/concat": (6, 32),
+    "Softmax": (16, 23),
+    "Linear output": (6, 21),
+    "Dropout output": (23, 23),
+    "Norm in/out": (0, 11),
+    "Log-softmax": (0, 8),
+    "Dropout mask": (6, 6),
+    "Indices": (1, 2),  # 0 to 2 in the paper
+}
+
+
+def test_shares_of_table_3() -> None:
+    found: dict[str, list[int]] = {}
+    for name in TABLE_I:
+        trace = shipped_trace(name)
+        sizes: dict[str, int] = {}
+        for n in trace.saved:
+            s = trace.storages[n]
+            sizes[s.category] = sizes.get(s.category, 0) + s.bytes
+        for category, size in sizes.items():
+            found.setdefault(category, []).append(round(100 * size / sum(sizes.values())))
+    assert max(found.pop("")) <= 2  # inputs, pooling, loss
+    assert {c: (min(v), max(v)) for c, v in found.items()} == SHARES
+
+
 def test_unknown_workload() -> None:
     with pytest.raises(ValueError, match="workload must be one of resnet50"):
         shipped_trace("alexnet")
