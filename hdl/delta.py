@@ -145,7 +145,7 @@ class Delta(wiring.Component):
         beat, out = self.beats.payload, self.deltas.payload
         parts = [beat.data[k : k + narrow] for k in range(0, len(beat.data), narrow)]
         group = wide // narrow
-        before = Signal(wide, reset_less=True)  # the last word of the beat before
+        before = Signal(wide)  # the last word of the beat before; reset, as a subtractor spreads X
         earlier = [before[k : k + narrow] for k in range(0, wide, narrow)] + parts
         values: list[Value] = []
         tops: list[Value] = []

@@ -98,14 +98,12 @@ def corner_blocks(w: int, parameters: Parameters = DEFAULT) -> Iterator[bytes]:
 def test_blocks(
     rng: random.Random, count: int, w: int, parameters: Parameters = DEFAULT
 ) -> list[bytes]:
-    """Corner blocks, then random ones up to ``count`` (the corner ones at least)."""
+    """Every corner block once, and ``count`` random ones."""
     made = list(dict.fromkeys(corner_blocks(w, parameters)))
-    share = (count - len(made)) // 2
-    if share > 0 and parameters.block_bits == DEFAULT.block_bits and w in DEFAULT.symbol_bits:
-        made += [b.tobytes() for b in mixed(share, w, rng.getrandbits(32))]
-    while len(made) < count:
-        made.append(random_block(rng, w, parameters))
-    return made
+    if parameters.block_bits == DEFAULT.block_bits and w in DEFAULT.symbol_bits:
+        made += [b.tobytes() for b in mixed(count // 2, w, rng.getrandbits(32))]
+        count -= count // 2
+    return made + [random_block(rng, w, parameters) for _ in range(count)]
 
 
 test_blocks.__test__ = False  # type: ignore[attr-defined]  # not a pytest function

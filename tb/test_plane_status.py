@@ -68,7 +68,6 @@ async def classes_of_planes(dut: Any) -> None:
         for block in test_blocks(bench.rng, bench.arguments["blocks"], w, p)
     ]
     bench.rng.shuffle(blocks)
-    blocks = blocks[: bench.arguments["blocks"]]
     for width, block in blocks:
         source.extend(status_beats(block, width, p, beats, Tag.DBX in tags))
     seen = 0
@@ -93,9 +92,10 @@ async def classes_of_planes(dut: Any) -> None:
 @pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
 def test_plane_status(parameters: Parameters, beats: int, tags: str) -> None:
     component = PlaneStatus(parameters, beats, frozenset(CODED[tags]))
-    arguments = {"parameters": parameters, "beats": beats, "tags": CODED[tags], "blocks": 400}
+    arguments = {"parameters": parameters, "beats": beats, "tags": CODED[tags], "blocks": 100}
     pause = "never" if tags == "both" else "random"
-    assert run_bench(component, __name__, arguments={**arguments, "pause": pause}) == 1
+    arguments["pause"] = pause
+    assert run_bench(component, __name__, arguments=arguments, flatten=True) == 1
 
 
 def test_encodings_are_checked() -> None:

@@ -1,0 +1,158 @@
+# amaranth: UnusedElaboratable=no
+"""Compressor lane against the reference codec: bytes, reports, rate, latency, stalls, reset."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cocotb
+import pytest
+
+from planezip.hdl.compressor import CompressorLane
+from planezip.hdl.delta import beat_bits
+from planezip.hdl.framer import width_of
+from planezip.hdl.types import ElementType, Mode, beat, chunk_report, descriptor
+from planezip.model.format import DEFAULT, HEADER_BYTES, Parameters, Tag
+from planezip.model.reference import encode_chunk, select, split_symbols
+from tb.bench import Bench
+from tb.blocks import random_block
+from tb.pauses import PATTERNS
+from tb.run import run_bench
+
+SMALL = Parameters(16, (4, 8), 2)
+CASES = {
+    "default": (DEFAULT, 4),
+    "small": (SMALL, 4),
+    "small_chunks_of_8": (Parameters(16, (4, 8), 8), 2),
+    "8x8": (Parameters(8, (8,), 2), 2),
+}
+DTYPES = [ElementType.BFLOAT16, ElementType.FLOAT16, ElementType.FLOAT32, ElementType.INT8]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor and what the lane must do with it."""
+
+    raw: bytes
+    dtype: ElementType
+    mode: Mode = Mode.STREAM
+
+
+def random_tensor(
+    rng: random.Random,
+    size: int,
+    p: Parameters,
+    mode: Mode = Mode.STREAM,
+    incompressible: float = 0.0,
+) -> Tensor:
+    """Blocks of random kinds; some chunks are noise, so that they are stored raw."""
+    dtype = rng.choice(DTYPES)
+    w = p.symbol_bits[width_of(dtype, p)]
+    made = bytearray()
+    while len(made) < size:
+        if len(made) * 8 % p.chunk_bits == 0:
+            noise = rng.random() < incompressible
+        made += rng.randbytes(p.block_bits // 8) if noise else random_block(rng, w, p)
+    return Tensor(bytes(made[:size]), dtype, mode)
+
+
+def chunks(tensor: Tensor, p: Parameters) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Wire bytes and report of each chunk."""
+    w = p.symbol_bits[width_of(tensor.dtype, p)]
+    size, block = p.chunk_bits // 8, p.block_bits // 8
+    padded = tensor.raw + bytes(-len(tensor.raw) % block)
+    for at in range(0, len(padded), size):
+        part = padded[at : at + size]
+        last = at + size >= len(padded)
+        tags = [0] * len(Tag)
+        wire = encode_chunk(part, w, p)
+        raw = len(wire) - HEADER_BYTES == len(part)
+        if tensor.mode == Mode.BYPASS:
+            wire, raw = tensor.raw[at : at + size], True
+        if raw:
+            tags[Tag.RAW] = len(part) // block
+        else:
+            for k in range(0, len(part), block):
+                tags[select(split_symbols(part[k : k + block], w), w, p).tag] += 1
+        body = len(wire) - (0 if tensor.mode == Mode.BYPASS else HEADER_BYTES)
+        yield wire, {"body_bytes": body, "blocks": tags, "raw": int(raw), "last": int(last)}
+
+
+class LaneBench(Bench):
+    """Lane with its four ports; expects what the reference codec says."""
+
+    def __init__(self, dut: Any) -> None:
+        super().__init__(dut)
+        self.parameters: Parameters = self.arguments["parameters"]
+        self.beats: int = self.arguments["beats"]
+        self.size = beat_bits(self.parameters, self.beats) // 8
+        pauses = self.arguments.get("pauses", ["never", "never"])
+        self.descriptors = self.source("descriptor", descriptor(), pauses[0])
+        self.raw = self.source("raw", None, pauses[0])
+        self.wire = self.sink("wire", beat(2 * self.size), pauses[1])
+        self.reports = self.sink("report", chunk_report(self.parameters), pauses[1])
+
+    def send(self, tensor: Tensor, label: str = "") -> None:
+        """Queue a tensor and what must come out."""
+        self.descriptors.send(
+            {"dtype": tensor.dtype, "raw_bytes": len(tensor.raw), "mode": tensor.mode, "tag": 0}
+        )
+        for at in range(0, len(tensor.raw), self.size):
+            part = tensor.raw[at : at + self.size]
+            noise = self.rng.randbytes(self.size - len(part))  # behind the end: ignored
+            self.raw.send(int.from_bytes(part + noise, "little"))
+        wire = b""
+        for part, report in chunks(tensor, self.parameters):
+            self.reports.expect(report, label=label)
+            wire += part if tensor.mode != Mode.MEASURE else b""
+        for at in range(0, len(wire), 2 * self.size):
+            part = wire[at : at + 2 * self.size]
+            last = int(at + 2 * self.size >= len(wire))
+            value = {"data": int.from_bytes(part, "little"), "bytes": len(part), "last": last}
+            self.wire.expect(value, label=label)
+
+
+def lengths(p: Parameters) -> list[int]:
+    """Tensor lengths around every boundary, in bytes."""
+    block, chunk = p.block_bits // 8, p.chunk_bits // 8
+    beat_bytes = block // 4
+    marks = (
+        beat_bytes,
+        block,
+        2 * block,
+        3 * block,
+        chunk - block,
+        chunk,
+        chunk + block,
+        2 * chunk,
+    )
+    near = {mark + k for mark in marks for k in (-1, 0, 1)}
+    return [0, *sorted(size for size in near if size > 0), 3 * chunk + 5]
+
+
+@cocotb.test()
+async def mixed_tensors(dut: Any) -> None:
+    bench = LaneBench(dut)
+    p, rng = bench.parameters, bench.rng
+    await bench.reset()
+    sizes = lengths(p) * bench.arguments["rounds"]
+    rng.shuffle(sizes)
+    for number, size in enumerate(sizes):
+        mode = rng.choice([Mode.STREAM, Mode.STREAM, Mode.STREAM, Mode.BYPASS, Mode.MEASURE])
+        tensor = random_tensor(rng, size, p, mode, 0.3)
+        bench.send(tensor, f"tensor {number} ({size} bytes, {tensor.dtype.name}, {mode.name})")
+    await bench.finish(2000)
+
+
+@pytest.mark.parametrize("pauses", [(a, b) for a in PATTERNS for b in PATTERNS])
+@pytest.mark.parametrize("case", ["small", "small_chunks_of_8", "8x8"])
+def test_small_lane(case: str, pauses: tuple[str, str]) -> None:
+    p, beats = CASES[case]
+    arguments = {"parameters": p, "beats": beats, "rounds": 3, "pauses": list(pauses)}
+    lane = CompressorLane(p, beats)
+    assert (
+        run_bench(lane, __name__, arguments=arguments, testcase="mixed_tensors", flatten=True) == 1
+    )
