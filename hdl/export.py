@@ -17,7 +17,16 @@ __all__ = ["ExportError", "verilog"]
 # What amaranth.back.verilog does, run by the native yosys of the pyosys wheel: ten times
 # as fast as the WebAssembly one. With ``flatten``, one module with few named wires.
 _SCRIPT = ("proc -nomux -norom", "memory_collect")
-_FLATTEN = ("proc", "flatten", "opt -full", "pmuxtree", "memory_collect", "opt_clean -purge")
+# ("opt -full" alone stops at registers that are constant; Icarus can't read functions for $pmux.)
+_FLATTEN = (
+    "proc",
+    "flatten",
+    "opt",
+    "opt -full",
+    "pmuxtree",
+    "memory_collect",
+    "opt_clean -purge",
+)
 _WRITE = ("write_verilog -norename -noattr {out}",)
 _RUNNER = """
 import sys

@@ -1,4 +1,4 @@
-"""Test blocks for any :class:`Parameters`; for the paper's there is ``planezip.model.generate`` too."""
+"""Test blocks for any :class:`Parameters` (``planezip.model.generate``: for the paper's)."""
 
 from __future__ import annotations
 
@@ -95,9 +95,7 @@ def corner_blocks(w: int, parameters: Parameters = DEFAULT) -> Iterator[bytes]:
         yield block_bytes([(k in (a, n - 1)) << (w - 2) | (k == (a + n) // 2) for k in range(n)], w)
 
 
-def test_blocks(
-    rng: random.Random, count: int, w: int, parameters: Parameters = DEFAULT
-) -> list[bytes]:
+def test_blocks(rng: random.Random, count: int, w: int, parameters: Parameters) -> list[bytes]:
     """Every corner block once, and ``count`` random ones."""
     made = list(dict.fromkeys(corner_blocks(w, parameters)))
     if parameters.block_bits == DEFAULT.block_bits and w in DEFAULT.symbol_bits:
