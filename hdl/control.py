@@ -103,6 +103,8 @@ class ControlBuilder(wiring.Component):
         m = Module()
         ring, last_slot = self._geometry.control_ring, self._geometry.beats_per_block - 1
         collected = Signal(ring, reset_less=True)
+        string = Signal(ring, reset_less=True)
+        m.d.comb += self.string.eq(string)
         filled = Signal()
         second = Signal()  # a slot is in the second stage, or the third one
         third = Signal()
@@ -123,7 +125,7 @@ class ControlBuilder(wiring.Component):
                     kept = kept | part
                 m.d.sync += [collected.eq(kept), filled.eq(slots[1] == last_slot)]
             with m.If(filled):
-                m.d.sync += self.string.eq(collected)
+                m.d.sync += string.eq(collected)
         return m
 
     def _head(self) -> Value:
@@ -222,10 +224,13 @@ class ControlBuilder(wiring.Component):
             coder.extra.eq(here.extra),
             coder.has_extra.eq(is_first & (here.tag == Tag.DBX)),
             coder.next_zero.eq(here.next_zero),
-            coder.run_in.eq(Mux(is_first, 0, run)),
+            coder.slot.eq(here.slot),
+            coder.run_in.eq(run & ~is_first),
             packer.codes.eq(formed),
         ]
-        now = wire(m, Mux(slot == 0, begin, self.position), "now")
+        position = Signal(g.pointer_bits, reset_less=True)
+        m.d.comb += self.position.eq(position)
+        now = wire(m, Mux(slot == 0, begin, position), "now")
         length = packer.length & present.replicate(len(packer.length))
         text = packer.bits & present.replicate(len(packer.bits))
         with m.If(self.enable):
@@ -240,13 +245,15 @@ class ControlBuilder(wiring.Component):
             with m.If(self.step & is_first):
                 m.d.sync += begin.eq(self._from_origin(self._head()))
             with m.If(second):
-                m.d.sync += self.position.eq(Mux(odd, now - length, now + length))
+                m.d.sync += position.eq(Mux(odd, now - length, now + length))
         return expand(m, rotated(m, bits, start), start, g.control_ring)
 
     def _end_of_head(self, m: Module, second: Value) -> None:
         """Without planes the control string ends behind the head."""
         begin = Signal(self._geometry.pointer_bits, reset_less=True)
+        position = Signal(self._geometry.pointer_bits, reset_less=True)
+        m.d.comb += self.position.eq(position)
         with m.If(self.step & (self.slot.slot == 0)):
             m.d.sync += begin.eq(self._from_origin(self._head()))
         with m.If(self.enable & second):
-            m.d.sync += self.position.eq(begin)
+            m.d.sync += position.eq(begin)

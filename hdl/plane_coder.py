@@ -16,8 +16,8 @@ from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.geometry import Geometry
 from planezip.hdl.summary import PlaneClass
-from planezip.hdl.wires import any_of, wire, wires
-from planezip.model.format import DEFAULT, Parameters, PlaneCode, Tag
+from planezip.hdl.wires import wire, wires
+from planezip.model.format import DEFAULT, Parameters, PlaneCode, Tag, log2_ceil
 from planezip.model.reference import bits_of, number_of
 
 __all__ = ["CodePacker", "PlaneCoder", "code_string", "codes", "packed_codes"]
@@ -33,7 +33,7 @@ def code_string(classes: Sequence[PlaneCode], run_bits: int) -> list[int]:
             run += 1
         bits += bits_of(*(PlaneCode.ZERO_RUN if run > 1 else classes[k]).prefix)
         if run > 1:
-            bits += bits_of(run - 2, run_bits)
+            bits += bits_of(len(classes) - k - run, run_bits)
         k += run
     return bits
 
@@ -70,15 +70,16 @@ class PlaneCoder(wiring.Component):
         This is slot 0 of a DBX block.
     next_zero : In(1)
         The plane after this slot exists and is zero.
-    run_in : In, run_out : Out
-        Zero planes directly before the slot; the same for the next one.
+    slot : In
+        Number of the slot in its block.
+    run_in : In(1), run_out : Out(1)
+        The plane before the slot is zero; the same for the next one.
     codes : Out
         See :func:`codes`.
     """
 
     def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
         self._geometry = g = Geometry(parameters, beats_per_block)
-        run = range(parameters.symbol_bits[-1] + 2)
         super().__init__(
             {
                 "tag": In(3),
@@ -87,8 +88,9 @@ class PlaneCoder(wiring.Component):
                 "planes": In(data.ArrayLayout(PlaneClass, g.units)),
                 "has_extra": In(1),
                 "next_zero": In(1),
-                "run_in": In(run),
-                "run_out": Out(run),
+                "slot": In(range(beats_per_block)),
+                "run_in": In(1),
+                "run_out": Out(1),
                 "codes": Out(codes(g)),
             }
         )
@@ -99,15 +101,12 @@ class PlaneCoder(wiring.Component):
         classes = [self.extra.as_value(), *(self.planes[k].as_value() for k in range(g.units))]
         is_zero = wires(m, [c == PlaneClass.ZERO.value for c in classes], "is_zero")
         run_in = wire(m, Mux(self.has_extra, is_zero[0], self.run_in), "run")
+        run_out: Value = Const(0)
         run_length: Value = Const(0)
         for index, w in enumerate(p.symbol_bits):
             for tag in sorted(p.encodings & {Tag.DBX, Tag.BX, Tag.ZBX}):
                 here = (self.width == index) & (self.tag == tag)
                 run_length = Mux(here, 2 + p.run_bits(tag, w), run_length)
-        # Planes 1 ... i of the slot are zero: the run may have begun before the slot.
-        leads: list[Value] = [Const(1)]
-        for k in range(1, g.units + 1):
-            leads.append(wire(m, leads[-1] & is_zero[k], "lead"))
         ends = [is_zero[0] & ~is_zero[1] & self.has_extra]
         exists: list[Value] = [self.has_extra]
         for k in range(1, g.units + 1):
@@ -121,21 +120,9 @@ class PlaneCoder(wiring.Component):
             exists.append(exist)
             ends.append(is_zero[k] & ~following & exist)
         ends, exists = wires(m, ends, "ends"), wires(m, exists, "exists")
-        lead = any_of([Mux(leads[k] & ends[k], k, 0) for k in range(1, g.units + 1)])
-        lead_field = wire(m, (run_in + lead - 2)[: len(self.run_in)], "lead_field")
         run_length = wire(m, run_length, "run_length")
-        fields, singles = [Const(0)], [Const(1)]
-        for k in range(1, g.units + 1):
-            # Runs of `count` planes that begin within the slot, after a plane that is not zero.
-            local = any_of(
-                [
-                    Mux(_all(is_zero[k - count + 1 : k + 1]) & ~is_zero[k - count], count - 2, 0)
-                    for count in range(3, k)
-                ]
-                or [Const(0)]
-            )
-            fields.append(Mux(leads[k], lead_field, local))
-            singles.append(run_in == 0 if k == 1 else ~is_zero[k - 1])
+        fields = [Const(0), *(self._number(k) for k in range(1, g.units + 1))]
+        singles = [Const(1), ~run_in, *(~is_zero[k - 1] for k in range(2, g.units + 1))]
         for k, code in enumerate(self.codes):
             prefix = Mux(
                 singles[k], PlaneCode.ZERO.prefix[0], PlaneCode.ZERO_RUN.prefix[0] | fields[k] << 2
@@ -150,25 +137,21 @@ class PlaneCoder(wiring.Component):
             ]
             with m.If(code.length == 0):
                 m.d.comb += code.bits.eq(0)
-        m.d.comb += self.run_out.eq(self._run_out(is_zero, leads, run_in))
+        for index, w in enumerate(p.symbol_bits):
+            run_out = Mux(self.width == index, is_zero[g.planes(w)], run_out)
+        m.d.comb += self.run_out.eq(run_out)
         return m
 
-    def _run_out(self, is_zero: list[Value], leads: list[Value], run_in: Value) -> Value:
-        """Zero planes at the end of the slot."""
+    def _number(self, k: int) -> Value:
+        """Number of the slot's plane ``k`` (counted from 1), from the lowest plane of the block."""
         g = self._geometry
-        result: Value = Const(0)
+        number: Value = Const(0)
         for index, w in enumerate(g.parameters.symbol_bits):
-            last = g.planes(w)
-            count = any_of(
-                [
-                    Mux(_all(is_zero[last - k + 1 : last + 1]) & ~is_zero[last - k], k, 0)
-                    for k in range(1, last)
-                ]
-                or [Const(0)]
-            )
-            count = Mux(leads[last], run_in + last, count)
-            result = Mux(self.width == index, count, result)
-        return result
+            size = g.planes(w)
+            if k <= size:
+                below = Cat(Const(size - k, log2_ceil(size)), ~self.slot)
+                number = Mux(self.width == index, below, number)
+        return number
 
 
 class CodePacker(wiring.Component):
@@ -212,7 +195,3 @@ class CodePacker(wiring.Component):
         bits = wire(m, (low[0] | high[0] << low[1])[: self._limit(count)], "bits")
         length = wire(m, (low[1] + high[1])[: self._limit(count).bit_length()], "length")
         return bits, length, count
-
-
-def _all(values: list[Value]) -> Value:
-    return Cat(values).all()

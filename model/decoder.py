@@ -120,8 +120,10 @@ def _parse(body, size, m, lane, planes, words, codes, control, w):
             codes[U(row)] = code
             at += length
             if code == 0:
-                row += 1 + np.int64((window >> U(2)) & U((1 << run_bits) - 1))
+                lowest = np.int64((window >> U(2)) & U((1 << run_bits) - 1))
                 at += run_bits
+                covers = count - row - lowest
+                row = row + covers - 1 if covers >= 2 else count  # count + 1 planes: RUN
             elif code >= _PAIR:
                 bits += field
             row += 1

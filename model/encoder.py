@@ -14,6 +14,7 @@ from planezip.model.bits import (
     LANES,
     compaction,
     compress,
+    copy,
     log2_ceil,
     popcount,
     put,
@@ -32,8 +33,12 @@ from planezip.model.format import (
 __all__ = ["encode_chunks"]
 
 U = np.uint64
-_BITS, _RUN, _POSITION, _MASK, _WIDTH, _BEST, _TAG, _NONZERO, _PICK, _PAYLOAD = (
+# Rows of ``lane``: what is known of each block.
+_BITS, _BEST, _TAG, _NONZERO, _MASK, _WIDTH, _POSITION, _PICK, _RUN, _PAYLOAD = (
     row * LANES for row in range(10)
+)
+_LAST, _LAST_TWO, _ZEROS, _RUNS, _LONG, _PLACED, _VERBATIM = (
+    row * LANES for row in range(10, 17)
 )
 _WORDS = BLOCK_BYTES // 8
 _ZERO_RUN, _ZERO = PlaneCode.ZERO_RUN.prefix[0], PlaneCode.ZERO.prefix[0]
@@ -90,36 +95,46 @@ def _form_planes(values, planes, w):
 
 
 @numba.njit
-def _price(planes, count, run_bits, lane):
+def _price(planes, count, run_bits, dense, lane):
     """Bits of all codes and their payload, into row _BITS of ``lane``.
 
-    Symbols outside row _MASK do not count; those inside it are _WIDTH.
+    Symbols outside row _MASK do not count, those inside it are _WIDTH; ``dense`` says that
+    the mask is one row of ones from bit 0 on.
     """
     for k in range(LANES):
-        lane[_BITS + k] = U(0)
-        lane[_RUN + k] = U(0)
-        lane[_POSITION + k] = U(5) + log2_ceil(lane[_WIDTH + k])
-    second = U(run_bits - 1)
+        for row in (_LAST, _LAST_TWO, _ZEROS, _RUNS, _LONG, _PLACED, _VERBATIM):
+            lane[row + k] = U(0)
     for p in range(count - 1, -1, -1):
         here = planes[p * LANES : (p + 1) * LANES]
         above = planes[(p + 1) * LANES : (p + 2) * LANES]
         for k in range(LANES):
-            # a run costs 3 bits at its first plane, R - 1 more at the second, then nothing
             pre = here[k]
             x = pre ^ above[k]
+            rest = x & (x - U(1))
+            low = x ^ rest
+            if dense:
+                neighbour = low << U(1)
+            else:
+                higher = lane[_MASK + k] & (U(0) - (low << U(1)))
+                neighbour = higher & (U(0) - higher)
             zero = U(0) - U(x == U(0))
-            run = lane[_RUN + k]
-            lane[_RUN + k] = (run + U(1)) & zero
-            mask = lane[_MASK + k]
-            low = x & (U(0) - x)
-            rest = x ^ low
-            inner = (rest - U(1)) & (rest | (mask & ~(low | (low - U(1)))))  # ones between
-            alone = U(0) - (U(rest == U(0)) | U(inner == U(0)))
-            short = U(0) - (U(x == mask) | U(pre == U(0)))
-            cost = (short & U(5)) | (~short & alone & lane[_POSITION + k])
-            cost |= ~(short | alone) & (lane[_WIDTH + k] + U(1))
-            in_run = (U(3) & (U(0) - U(run == U(0)))) | (second & (U(0) - U(run == U(1))))
-            lane[_BITS + k] += (in_run & zero) | (cost & ~zero)
+            short = U(0) - (U(x == lane[_MASK + k]) | U(pre == U(0)))
+            placed = (U(0) - (U(rest == U(0)) | U(rest == neighbour))) & ~short
+            last, two = lane[_LAST + k], lane[_LAST_TWO + k]
+            lane[_LAST + k] = zero
+            lane[_LAST_TWO + k] = zero & last
+            # counts, downwards: a mask is 0 or -1
+            lane[_ZEROS + k] += zero
+            lane[_RUNS + k] += zero & ~last
+            lane[_LONG + k] += zero & last & ~two
+            lane[_PLACED + k] += placed & ~zero
+            lane[_VERBATIM + k] += ~(short | placed | zero)
+    for k in range(LANES):
+        width, verbatim = lane[_WIDTH + k], lane[_VERBATIM + k]
+        short = lane[_ZEROS + k] + verbatim + U(count)
+        zeros = U(3) * lane[_RUNS + k] + U(run_bits - 1) * lane[_LONG + k]
+        placed = log2_ceil(width) * lane[_PLACED + k]
+        lane[_BITS + k] = U(5) * short - zeros - placed - (width + U(1)) * verbatim
 
 
 @numba.njit
@@ -148,19 +163,19 @@ def _choose(words, symbols, deltas, planes, delta_planes, lane, w):
         lane[_MASK + k] = every >> U(1)
         lane[_WIDTH + k] = U(n - 1)
     _improve(lane, U(_ZVC), U(0))
-    _price(delta_planes, w + 1, run_bits, lane)
+    _price(delta_planes, w + 1, run_bits, True, lane)
     _improve(lane, U(_DBX), U(w))
     for k in range(LANES):
         lane[_MASK + k] = every
         lane[_WIDTH + k] = U(n)
-    _price(planes, w, run_bits, lane)
+    _price(planes, w, run_bits, True, lane)
     _improve(lane, U(_BX), U(0))
     if zeros == U(0):  # ZBX is BX and a mask
         return
     for k in range(LANES):
         lane[_MASK + k] = lane[_NONZERO + k]
         lane[_WIDTH + k] = popcount(lane[_MASK + k])
-    _price(planes, w, run_bits, lane)
+    _price(planes, w, run_bits, False, lane)
     _improve(lane, U(_ZBX), U(n))
 
 
@@ -215,6 +230,7 @@ def _code_planes(coded, codes, lane, w):
         above = coded[(p + 1) * LANES : (p + 2) * LANES]
         into = codes[row * LANES : (row + 1) * LANES]
         counts = U(0) - U(p >= 0)
+        lowest = U((p + 1) << 2)  # run field: the run ended with the plane above
         for k in range(LANES):
             pre = here[k]
             x = (pre ^ above[k]) & counts
@@ -236,7 +252,7 @@ def _code_planes(coded, codes, lane, w):
             run = lane[_RUN + k]
             alone = U(0) - U(run == U(1))
             ends = (U(0) - U(run != U(0))) & ~(zero & counts)
-            bits = (alone & U(_ZERO)) | (~alone & (U(_ZERO_RUN) | ((run - U(2)) << U(2))))
+            bits = (alone & U(_ZERO)) | (~alone & (U(_ZERO_RUN) | lowest))
             length = ends & ((alone & U(3)) | (~alone & (U(2) + run_bits)))
             into[k] = ((code & U(0xFFFF)) << length) | (bits & ends) | (code & ~U(0xFFFF))
             into[k] += length << U(16)
@@ -357,7 +373,7 @@ def encode_chunks(blocks, out, w):
     delta_planes = np.zeros(34 * LANES, np.uint64)
     coded = np.zeros(34 * LANES, np.uint64)
     codes = np.zeros(34 * LANES, np.uint64)
-    lane = np.zeros(10 * LANES, np.uint64)
+    lane = np.zeros(17 * LANES, np.uint64)
     moves = np.zeros(6 * LANES, np.uint64)
     body = np.zeros(BLOCKS_PER_CHUNK * _WORDS + 2, np.uint64)
     body_bytes = body.view(np.uint8)
@@ -375,7 +391,8 @@ def encode_chunks(blocks, out, w):
         for k in range(m):
             bits += lane[_BEST + k]
         size = min(np.int64(bits + U(7)) >> 3, m * BLOCK_BYTES)
-        body[: (size >> 3) + 2] = U(0)
+        for i in range((size >> 3) + 2):
+            body[i] = U(0)
         if size < m * BLOCK_BYTES:
             _pick_planes(planes, delta_planes, coded, moves, lane, w)
             _code_planes(coded, codes, lane, w)
@@ -388,6 +405,6 @@ def encode_chunks(blocks, out, w):
         out[at] = size & 255
         out[at + 1] = size >> 8
         at += HEADER_BYTES
-        out[at : at + size] = body_bytes[:size]
+        copy(body_bytes[:size], out[at : at + size])
         at += size
     return at

@@ -13,7 +13,7 @@ class ErrorCode(IntEnum):
     CHUNK_SIZE = 1  # header above the raw size of the chunk
     STREAM_END = 2  # the stream ends within a header or body
     TAG = 3  # reserved tag
-    RUN = 4  # zero run past the last plane
+    RUN = 4  # zero run that names a plane not below its first one
     POSITION = 5  # position past the plane's width
     OVERRUN = 6  # block needs more bits than are left in the body
     TRAILING = 7  # 8 or more bits left in the body

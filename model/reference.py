@@ -109,7 +109,7 @@ def _encode_planes(tag: Tag, symbols: Sequence[int], w: int, p: Parameters) -> t
             code = PlaneCode.ZERO_RUN
         codes += bits_of(*code.prefix)
         if code == PlaneCode.ZERO_RUN:
-            codes += bits_of(run - 2, p.run_bits(tag, w))
+            codes += bits_of(len(planes) - k - run, p.run_bits(tag, w))
         elif code in (PlaneCode.PAIR, PlaneCode.ONE):
             position = (planes[k] & -planes[k]).bit_length() - 1
             payload += bits_of(position, log2_ceil(width))
@@ -207,7 +207,7 @@ class _Block:
 def _read_codes(
     block: _Block, tag: Tag, w: int, p: Parameters
 ) -> tuple[list[tuple[PlaneCode, int]], bool]:
-    """Codes as ``(code, planes covered)`` and whether a run went past the last plane."""
+    """Codes as ``(code, planes covered)`` and whether a run ended above its second plane."""
     by_prefix = {code.prefix: code for code in PlaneCode}
     left = p.planes(tag, w)
     codes: list[tuple[PlaneCode, int]] = []
@@ -219,8 +219,8 @@ def _read_codes(
         code = by_prefix[value, count]
         covers = 1
         if code == PlaneCode.ZERO_RUN:
-            covers = 2 + block.control(p.run_bits(tag, w))
-            if covers > left:
+            covers = left - block.control(p.run_bits(tag, w))
+            if covers < 2:
                 return codes, True
         codes.append((code, covers))
         left -= covers
