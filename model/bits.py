@@ -16,6 +16,7 @@ __all__ = [
     "LANES",
     "compaction",
     "compress",
+    "copy",
     "expand",
     "load",
     "log2_ceil",
@@ -53,6 +54,13 @@ def reverse(x):
     x = ((x >> U(8)) & U(0x00FF00FF00FF00FF)) | ((x & U(0x00FF00FF00FF00FF)) << U(8))
     x = ((x >> U(16)) & U(0x0000FFFF0000FFFF)) | ((x & U(0x0000FFFF0000FFFF)) << U(16))
     return (x >> U(32)) | (x << U(32))
+
+
+@numba.njit
+def copy(source, target):
+    """Copies the first ``source.size`` items; numba's assignment of slices is far slower."""
+    for k in range(source.size):
+        target[k] = source[k]
 
 
 @numba.njit

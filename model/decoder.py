@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from planezip.model.bits import (
     LANES,
     compaction,
+    copy,
     expand,
     load,
     log2_ceil,
@@ -257,11 +258,12 @@ def decode_chunks(payload, at, blocks, out, w):
         at += HEADER_BYTES
         code, done = 0, m
         if size == m * BLOCK_BYTES:
-            raw_bytes[:size] = payload[at : at + size]
+            copy(payload[at : at + size], raw_bytes)
         else:
             margin = 8 * _MARGIN
-            body_bytes[margin : margin + size] = payload[at : at + size]
-            body_bytes[margin + size : 2 * margin + size + 8] = 0
+            copy(payload[at : at + size], body_bytes[margin:])
+            for k in range(margin + size, 2 * margin + size + 8):
+                body_bytes[k] = 0
             code, done = _parse(body, size, m, lane, planes, words, codes, control, w)
             _rebuild(done, lane, planes, words, moves, w)
             for k in range(done):
@@ -270,7 +272,7 @@ def decode_chunks(payload, at, blocks, out, w):
         at += size
         start = first * BLOCK_BYTES
         end = min(start + done * BLOCK_BYTES, out.size)
-        out[start:end] = raw_bytes[: end - start]
+        copy(raw_bytes[: end - start], out[start:])
         if code == 0:
             for k in range(end - start, m * BLOCK_BYTES):
                 if raw_bytes[k] != 0:

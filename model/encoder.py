@@ -37,9 +37,7 @@ U = np.uint64
 _BITS, _BEST, _TAG, _NONZERO, _MASK, _WIDTH, _POSITION, _PICK, _RUN, _PAYLOAD = (
     row * LANES for row in range(10)
 )
-_LAST, _LAST_TWO, _ZEROS, _RUNS, _LONG, _PLACED, _VERBATIM = (
-    row * LANES for row in range(10, 17)
-)
+_LAST, _LAST_TWO, _ZEROS, _RUNS, _LONG, _PLACED, _VERBATIM = (row * LANES for row in range(10, 17))
 _WORDS = BLOCK_BYTES // 8
 _ZERO_RUN, _ZERO = PlaneCode.ZERO_RUN.prefix[0], PlaneCode.ZERO.prefix[0]
 _ONES, _PRE_ZERO = PlaneCode.ONES.prefix[0], PlaneCode.PRE_ZERO.prefix[0]
