@@ -2,7 +2,8 @@
 
 Only operators that multiply matrices or convolve have a formula; all others count 0,
 since the simulator's time for them is that of their memory traffic (paper Section IV,
-Simulator). Additions of a bias are not counted.
+Simulator). Additions of a bias are not counted. The CPU's fused LSTM layer has no
+formula; on the meta device it falls apart into products that have.
 
 Arguments come by the names of the operator's schema, every tensor as its
 :class:`Shape`, so that no formula needs torch.

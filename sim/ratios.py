@@ -89,9 +89,18 @@ class Ratios:
 
     def ratio(self, encoding: str = "PlaneZip", iteration: int = 0) -> float:
         """Raw over wire bytes of all tensors (a tensor that grows counts as it is)."""
+        self.check(encoding, iteration)
         raw = sum(t.raw_bytes for t in self.tensors)
         wire = sum(t.wire_bytes[encoding][iteration] for t in self.tensors)
         return raw / wire
+
+    def check(self, encoding: str, iteration: int) -> None:
+        """RatiosError unless ``encoding`` was measured in ``iteration``."""
+        known = list(self.tensors[0].wire_bytes) if self.tensors else []
+        if encoding not in known:
+            raise RatiosError(f"encoding must be one of {', '.join(known)}, not {encoding!r}")
+        if not 0 <= iteration < self.iterations:
+            raise RatiosError(f"iteration must be below {self.iterations}, not {iteration!r}")
 
 
 def wire_bytes(
@@ -114,6 +123,7 @@ def wire_bytes(
         Rounded up and never above the raw bytes, since the runtime bypasses the engine;
         storages without a measurement have their raw bytes (paper Section IV).
     """
+    ratios.check(encoding, iteration)
     found = {n: trace.storages[n].size_bytes(float_bytes) for n in trace.saved}
     for t in ratios.tensors:
         if t.storage in found:
@@ -146,7 +156,15 @@ def load_ratios(path: Path | str) -> Ratios:
         data["tensors"] = tuple(TensorSizes(**row) for row in data["tensors"])
         ratios = Ratios(**data)
         _check(ratios)
-    except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+    ) as error:
         raise RatiosError(
             f"{path}: cannot be read as ratios ({error}); write them with `planezip capture`"
         ) from error

@@ -345,7 +345,7 @@ def _excluded(trace: Trace) -> dict[str, list[int]]:
     for n in sorted(_backward_readers(trace)):
         if n not in saved:
             storage = trace.storages[n]
-            reasons[storage.kind.value if storage.bytes else "empty"].append(n)
+            reasons.setdefault(storage.kind.value if storage.bytes else "empty", []).append(n)
     return reasons
 
 

@@ -288,11 +288,36 @@ def test_sequences_of_two_batch_sizes_are_aligned(models: str, tmp_path: Path) -
     assert wire_bytes(eight, load_ratios(tmp_path / "r.json.gz"), float_bytes=2) == sizes
 
 
+@needs_torch
+@needs_transformers
+def test_gpt2_at_batch_1_leaves_4_percent_unmatched() -> None:
+    from planezip.sim.shipped import shipped_trace
+
+    full = shipped_trace("gpt2")
+    matched = match_storages(record_trace("hf:gpt2", 1), full)
+    missing = set(full.saved) - set(matched.values())
+    share = sum(full.storages[n].bytes for n in missing)
+    share /= sum(full.storages[n].bytes for n in full.saved)
+    assert round(100 * share) == 4  # paper Section IV
+    assert {full.ops[full.storages[n].producer].name for n in missing} == {"aten.clone"}
+
+
 def test_same_trace_matches_itself() -> None:
     from planezip.sim.shipped import shipped_trace
 
     trace = shipped_trace("resnet50")
     assert match_storages(trace, trace) == {n: n for n in trace.saved}
+
+
+def test_unknown_encoding_and_iteration() -> None:
+    from planezip.sim.measurements import shipped_ratios
+
+    ratios = shipped_ratios("resnet50_random", "bfloat16")
+    assert ratios is not None
+    with pytest.raises(RatiosError, match="encoding must be one of BDI, ZVC"):
+        ratios.ratio("LZ4")
+    with pytest.raises(RatiosError, match="iteration must be below 1, not 1"):
+        ratios.ratio("ZVC", 1)
 
 
 @pytest.mark.parametrize("text", [b"", b"x", "[]", '{"format":"planezip-ratios","version":1}'])
