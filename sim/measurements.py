@@ -16,7 +16,7 @@ from planezip.sim.shipped import DATA, WORKLOADS, shipped_trace
 __all__ = ["MEASUREMENTS", "measure", "ratios_path", "shipped_ratios"]
 
 _CNN: dict[str, Any] = {"types": ("bfloat16", "float32"), "batch": 8}
-_SHORT: dict[str, Any] = {**_CNN, "train_steps": 40}
+_SHORT: dict[str, Any] = {**_CNN, "train_steps": 12, "learning_rate": 1e-3}
 _GPT2: dict[str, Any] = {"types": ("bfloat16", "float32"), "batch": 1}
 
 MEASUREMENTS: dict[str, Options] = {
