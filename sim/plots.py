@@ -46,7 +46,8 @@ def plot_fig1(data: dict[str, Any], path: Path) -> None:
             x.append(ratio)
             y.append(seen / total)
         left.step(x, y, where="post", label=row["platform"], color=_COLOURS[row["platform"]])
-    left.set(xscale="log", xlabel="swap time / recompute time", ylabel="cumulative share of bytes")
+    left.set(xscale="log", xlim=(0.1, 1000))
+    left.set(xlabel="swap time / recompute time", ylabel="cumulative share of bytes")
     left.legend(title="platform")
     labels, rows = [], []
     for k in range(len(data["b"][0]["models"])):
