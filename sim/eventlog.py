@@ -56,8 +56,19 @@ def host_bytes(wire_bytes: int, chunk_bytes: int) -> int:
 
 
 def event_log(graph: Graph, plan: Plan, simulator: Simulator, budget_bytes: int) -> EventLog:
-    """Simulate ``plan`` and write down everything that happens."""
+    """Simulate ``plan`` and write down everything that happens.
+
+    Raises
+    ------
+    ValueError
+        If the plan overflows the budget.
+    """
     outcome = simulator(plan, budget_bytes, log=True)
+    if not outcome.ok:
+        raise ValueError(
+            f"the plan overflows: operator {graph.op_of[outcome.failed_op]} lacks "
+            f"{outcome.missing_bytes} bytes"
+        )
     return EventLog(
         _header(graph, plan, simulator, budget_bytes, outcome),
         list(_events(graph, plan, simulator, outcome)),

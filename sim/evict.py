@@ -79,14 +79,14 @@ def _drop(a, d, w, t, touched):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times):  # type: ignore[no-untyped-def]
+def _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times, again):  # type: ignore[no-untyped-def]
     """Cheapest candidate idle at the peak and what to do with it; -1 if none is left."""
     times[:] = 1
     for c in range(a.tensor_count):
         if d.state[c] == DROP:
             for i in range(d.input_count[c]):
                 if a.tensors[d.inputs[c, i], TURN] > a.tensors[c, TURN]:
-                    times[d.inputs[c, i]] += 1
+                    times[d.inputs[c, i]] += again
     best = -1
     best_score = np.inf
     best_state = DROP
@@ -114,9 +114,11 @@ def _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times):  # type: ignor
 
 
 @kernel
-def cover_deficit(a, d, m, w, mode, copy_ns, budget, allowed):  # type: ignore[no-untyped-def]
+def cover_deficit(a, d, m, w, mode, copy_ns, budget, allowed, again, skip):  # type: ignore[no-untyped-def]
     """Evict until the peak of ``d`` is at most ``budget``.
 
+    ``again`` and ``skip`` (1 or 0) switch off two readings of the paper: that a replay is
+    charged again for every replay that needs it, and that candidates are skipped.
     Returns the operator of a peak that cannot be lowered, or -1; expects chains from
     :func:`cost_all`.
     """
@@ -127,7 +129,7 @@ def cover_deficit(a, d, m, w, mode, copy_ns, budget, allowed):  # type: ignore[n
     peak_op = measure(a, d, m)
     before = m.peak.copy()
     while m.peak[peak_op] > budget:
-        t, state = _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times)
+        t, state = _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times, again)
         if t < 0:
             if not progress:
                 return peak_op
@@ -143,7 +145,7 @@ def cover_deficit(a, d, m, w, mode, copy_ns, budget, allowed):  # type: ignore[n
         new_peak_op = measure(a, d, m)
         pushed = False
         for op in range(a.op_count):
-            if m.peak[op] > budget and before[op] <= budget:
+            if skip == 1 and m.peak[op] > budget and before[op] <= budget:
                 pushed = True
                 break
         if pushed:

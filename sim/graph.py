@@ -139,8 +139,18 @@ class Graph:
         return best
 
 
-def build_graph(trace: Trace, platform: Platform) -> Graph:
-    """Arrays of ``trace`` with the sizes and times of ``platform``."""
+def build_graph(
+    trace: Trace, platform: Platform, *, copies: bool = True, inputs: bool = True
+) -> Graph:
+    """Arrays of ``trace`` with the sizes and times of ``platform``.
+
+    Parameters
+    ----------
+    copies : bool
+        Whether replays may read the copies that autograd saved.
+    inputs : bool
+        Whether model inputs and targets count in the budget.
+    """
     ops = [i for i, op in enumerate(trace.ops) if not op.view or op.time_ns]
     places = np.array(ops, np.int64)
     position = {old: new for new, old in enumerate(ops)}
@@ -196,9 +206,9 @@ def build_graph(trace: Trace, platform: Platform) -> Graph:
         for op in range(forward_ops)
         for s in reads[op]
     ]
-    copies = _saved_copies(trace, ops, reads, writes, forward_ops)
+    found = _saved_copies(trace, ops, reads, writes, forward_ops) if copies else {}
     replay_copy = [
-        int(tensor[copies[op, s]]) if (op, s) in copies else -1
+        int(tensor[found[op, s]]) if (op, s) in found else -1
         for op in range(forward_ops)
         for s in reads[op]
     ]
@@ -242,7 +252,7 @@ def build_graph(trace: Trace, platform: Platform) -> Graph:
             np.array(order),
         ),
     )
-    copy_ops = frozenset(op - 1 for op, _ in copies)
+    copy_ops = frozenset(op - 1 for op, _ in found)
     return Graph(trace, platform, arrays, tuple(ops), tuple(counted), copy_ops)
 
 

@@ -177,7 +177,6 @@ def _advance(a, m, until, budget, may_start):  # type: ignore[no-untyped-def]
             m.scalars[S.COPIED] += 1
             m.tensors[t, COPIED] = 1
             if m.tensors[t, UNUSED]:
-                m.tensors[t, RESIDENT] = 0
                 _free(a, m, time, a.tensors[t, STORAGE], -1)
         elif arrived == time:
             m.tensors[m.order[m.scalars[S.HEAD]], RESIDENT] = 1
@@ -321,8 +320,8 @@ def _operator_ended(a, m, op):  # type: ignore[no-untyped-def]
             _queue_swap_out(a, m, number)
         else:
             m.tensors[number, UNUSED] = 1
+            m.tensors[number, RESIDENT] = 0
             if m.state[number] == DROP or m.tensors[number, COPIED]:
-                m.tensors[number, RESIDENT] = 0
                 _free(a, m, now, a.tensors[number, STORAGE], -1)
         item = m.lists[item, NEXT]
 

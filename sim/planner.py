@@ -8,14 +8,14 @@ import numpy as np
 
 from planezip.sim.evict import CHEAPER, LARGEST, RECOMPUTE, cost_all, cover_deficit
 from planezip.sim.graph import BIRTH, CAN_DROP, CAN_SWAP, FINAL, STORAGE, Graph, Ints
-from planezip.sim.liveness import draft, memory
+from planezip.sim.liveness import Draft, Memory, draft, measure, memory
 from planezip.sim.plan import InfeasibleError, Plan
 from planezip.sim.prefetch import schedule_prefetches
-from planezip.sim.replay import DROP, KEEP, SWAP, chain, scratch
+from planezip.sim.replay import DROP, KEEP, SWAP, Scratch, chain, scratch
 from planezip.sim.simulate import Outcome, Simulator
 from planezip.sim.swaps import fill_link
 
-__all__ = ["ETAS", "Choice", "Planner", "Recipe", "compressed_recipes", "plain_recipes"]
+__all__ = ["ETAS", "Choice", "Planner", "Recipe", "compressed_recipes", "finish", "plain_recipes"]
 
 ETAS = (100, 75, 50, 25)
 """Percent of the shorter of the forward and backward times that swaps may take."""
@@ -76,6 +76,37 @@ def compressed_recipes() -> list[Recipe]:
     ]
 
 
+def finish(
+    graph: Graph,
+    d: Draft,
+    memo: Memory,
+    work: Scratch,
+    target_bytes: int,
+    name: str,
+    copy_ns: Ints,
+) -> Plan:
+    """Plan of a draft with all decisions made: prefetches scheduled, replays listed."""
+    a = graph.arrays
+    measure(a, d, memo)
+    peak = int(memo.peak.max(initial=0))
+    order = schedule_prefetches(a, d, memo, target_bytes)
+    chains: list[list[int]] = [[] for _ in d.state]
+    for t in np.flatnonzero(d.state == DROP):
+        chain(a, t, d.state, work)
+        chains[t] = work.ops[: work.out[0]].tolist()
+    return Plan(
+        name=name,
+        state=d.state,
+        arrives=d.arrives,
+        order=order,
+        last_need=memo.last_need.copy(),
+        chain_bounds=np.concatenate(([0], np.cumsum([len(c) for c in chains]))).astype(np.int64),
+        chain_ops=np.array([op for c in chains for op in c], np.int64),
+        copy_ns=copy_ns,
+        peak_bytes=peak,
+    )
+
+
 @dataclass(frozen=True)
 class Choice:
     """The plan that was chosen, and what it is predicted to take.
@@ -98,13 +129,24 @@ class Planner:
         Predicted bytes on the link; at or above the tensor's own means uncompressed.
     pins : dict of int to Decision, optional
         Tensors that must be kept (KEEP), swapped or dropped.
+    charge_again, skip : bool
+        Readings of stage two, for sensitivity runs (:mod:`planezip.sim.evict`).
     """
 
-    def __init__(self, graph: Graph, wire_bytes: Ints, pins: dict[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        wire_bytes: Ints,
+        pins: dict[int, int] | None = None,
+        *,
+        charge_again: bool = True,
+        skip: bool = True,
+    ) -> None:
         self.graph = graph
         self.simulator = Simulator(graph, wire_bytes)
         self._raw_copy_ns = Simulator(graph, graph.tensor_bytes).copy_ns
         self.pins = dict(pins or {})
+        self._readings = (int(charge_again), int(skip))
         a = graph.arrays
         self._allowed = np.ones(graph.tensors, np.int64)
         for t, decision in self.pins.items():
@@ -153,29 +195,19 @@ class Planner:
                 self._allowed,
             )
         stuck = cover_deficit(
-            a, d, memo, self._scratch, recipe.evict, copy_ns, target_bytes, self._allowed
+            a,
+            d,
+            memo,
+            self._scratch,
+            recipe.evict,
+            copy_ns,
+            target_bytes,
+            self._allowed,
+            *self._readings,
         )
         if stuck >= 0:
             return int(stuck), int(memo.peak[stuck]) - target_bytes
-        peak = int(memo.peak.max(initial=0))
-        order = schedule_prefetches(a, d, memo, target_bytes)
-        chains: list[list[int]] = [[] for _ in d.state]
-        for t in np.flatnonzero(d.state == DROP):
-            chain(a, t, d.state, self._scratch)
-            chains[t] = self._scratch.ops[: self._scratch.out[0]].tolist()
-        return Plan(
-            name=recipe.name,
-            state=d.state,
-            arrives=d.arrives,
-            order=order,
-            last_need=memo.last_need.copy(),
-            chain_bounds=np.concatenate(([0], np.cumsum([len(c) for c in chains]))).astype(
-                np.int64
-            ),
-            chain_ops=np.array([op for c in chains for op in c], np.int64),
-            copy_ns=copy_ns,
-            peak_bytes=peak,
-        )
+        return finish(self.graph, d, memo, self._scratch, target_bytes, recipe.name, copy_ns)
 
     def fitting(self, recipe: Recipe, budget_bytes: int) -> tuple[Plan, Outcome] | tuple[int, int]:
         """Candidate that runs within the budget under the predictions.

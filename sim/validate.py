@@ -24,7 +24,10 @@ class ScheduleError(ValueError):
 
     def __init__(self, invariant: int, text: str) -> None:
         self.invariant = invariant
-        super().__init__(f"invariant {invariant}: {text}")
+        super().__init__(invariant, text)
+
+    def __str__(self) -> str:
+        return f"invariant {self.invariant}: {self.args[1]}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,217 @@
+"""Reproduce Figs. 4 to 6 and the numbers of Sections V-C to V-E: ``make eval``.
+
+``python -m planezip.sim.eval`` writes ``build/eval/fig4.json``, ``fig5.json``,
+``fig6.json``, ``sensitivity.json`` and ``claims.json`` (``schemas/eval.json``), plots
+beside them where matplotlib is installed, and ``results.md``, the tables as text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from planezip.sim.experiments import (
+    Job,
+    fig4_jobs,
+    fig5_jobs,
+    fig6_jobs,
+    run_jobs,
+    sensitivity_jobs,
+)
+from planezip.sim.paper import MODELS
+from planezip.sim.paper_eval import CLAIMS, overhead_percent
+from planezip.sim.results import markdown
+
+__all__ = ["claims", "evaluate", "main", "with_means"]
+
+EVAL_VERSION = 1
+Row = dict[str, Any]
+
+
+def with_means(rows: list[Row]) -> list[Row]:
+    """Rows with the paper's figure, and a row ``mean`` for each group of five models."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    result = []
+    for row in rows:
+        result.append({**row, "paper_percent": _paper(row)})
+        key = tuple(row[k] for k in _GROUP)
+        groups.setdefault(key, []).append(row)
+    for key, members in groups.items():
+        values = [row["overhead_percent"] for row in members]
+        if {row["model"] for row in members} == set(MODELS):
+            mean: Row = dict(zip(_GROUP, key, strict=True))
+            mean |= {"model": "mean", "overhead_percent": None}
+            if None not in values:
+                mean["overhead_percent"] = sum(values) / len(values)
+            mean["paper_percent"] = _paper(mean)
+            result.append(mean)
+    return result
+
+
+_GROUP = (
+    "figure",
+    "platform",
+    "budget_percent",
+    "policy",
+    "ratios",
+    "reading",
+    "link_gb_per_s",
+    "engine_gb_per_s",
+)
+
+
+def _paper(row: Row) -> float | None:
+    rate = int(row["link_gb_per_s"] if row["figure"] == "fig6a" else row["engine_gb_per_s"])
+    figure = "fig4" if row["figure"] == "sensitivity" else row["figure"]
+    return overhead_percent(
+        figure, row["model"], row["platform"], row["budget_percent"], row["policy"], rate
+    )
+
+
+def claims(fig4: list[Row], fig5: list[Row], ratios: str) -> list[Row]:
+    """The derived figures of Sections V-C and V-D beside the paper's, for one source."""
+    by = {
+        (r["model"], r["platform"], r["budget_percent"], r["policy"]): r
+        for r in fig4
+        if r["ratios"] == ratios
+    }
+    found = []
+    for platform in "AB":
+        mean = {
+            (b, p): by[m, platform, b, p]["overhead_percent"]
+            for (m, q, b, p) in by
+            if (m, q) == ("mean", platform)
+        }
+        pz = [by[m, platform, 30, "PlaneZip"] for m in MODELS]
+        bw = [by[m, platform, 30, "BW"] for m in MODELS]
+        gain = mean[30, "BW"] - mean[30, "PlaneZip"]
+        values = {
+            "cut of BW's overhead at 50% (%)": 100 * (1 - mean[50, "PlaneZip"] / mean[50, "BW"]),
+            "gain kept with ZVC at 30% (%)": 100 * (mean[30, "BW"] - mean[30, "BW+ZVC"]) / gain,
+            "bytes swapped over BW's at 30% (x)": _sum(pz, "swapped_bytes")
+            / _sum(bw, "swapped_bytes"),
+            "less recomputation than BW at 30% (%)": 100
+            * (1 - _sum(pz, "replay_percent") / _sum(bw, "replay_percent")),
+            "largest stall of PlaneZip at 30% (%)": max(row["stall_percent"] for row in pz),
+        }
+        for policy in ("PlaneZip", "BW", "DTE"):
+            budgets = [_budget_for(by, m, platform, policy, 5.0) for m in MODELS]
+            values[f"budget for 5% overhead, {policy} (%)"] = sum(budgets) / len(budgets)
+        found += [
+            {"claim": name, "platform": platform, "ours": value, "paper": CLAIMS[name][platform]}
+            for name, value in values.items()
+        ]
+    pairs = [(key, row) for key, row in by.items() if key[0] != "mean"]
+    same = sum(
+        abs(row["overhead_percent"] - by[(*key[:3], "RECOMP")]["overhead_percent"]) < 0.05
+        for key, row in pairs
+        if key[3] == "DTE"
+    )
+    aware = sum(
+        "raw" not in row["plan"] and row["plan"] != "recompute"
+        for key, row in pairs
+        if key[3] == "PlaneZip"
+    )
+    found += [
+        {
+            "claim": "configurations where DTE is RECOMP",
+            "platform": "A+B",
+            "ours": same,
+            "paper": 58,
+        },
+        {
+            "claim": "configurations with a compression-aware plan",
+            "platform": "A+B",
+            "ours": aware,
+            "paper": 67,
+        },
+    ]
+    return [{"ratios": ratios, **row} for row in found]
+
+
+def _sum(rows: list[Row], key: str) -> float:
+    return float(sum(row[key] for row in rows))
+
+
+def _budget_for(
+    by: dict[tuple[Any, ...], Row], model: str, platform: str, policy: str, percent: float
+) -> float:
+    """Smallest budget, in percent of the peak, from which the overhead is at most
+    ``percent``, between the budgets of Fig. 4 by straight lines."""
+    points = [(100.0, 0.0)] + [
+        (float(b), by[model, platform, b, policy]["overhead_percent"])
+        for b in (90, 80, 70, 60, 50, 40, 30)
+    ]
+    for (high, good), (low, bad) in pairwise(points):
+        if bad > percent:
+            return high - (high - low) * (percent - good) / (bad - good)
+    return points[-1][0]
+
+
+def evaluate(
+    folder: Path, executor: Executor | None, report: Callable[[str, int, int], None]
+) -> None:
+    """Run everything and write the files to ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = ("paper", "captured")
+    plan: dict[str, list[Job]] = {
+        "fig4": [job for s in sources for job in fig4_jobs(s)],
+        "fig5": [job for s in sources for job in fig5_jobs(s)],
+        "fig6": fig6_jobs("paper"),
+        "sensitivity": sensitivity_jobs(),
+    }
+    found: dict[str, list[Row]] = {}
+    for name, jobs in plan.items():
+        rows: list[Row] = []
+        for row in run_jobs(jobs, executor):
+            rows.append(row)
+            report(name, len(rows), len(jobs))
+        found[name] = with_means(rows)
+        _write(folder / f"{name}.json", found[name])
+    complete = [
+        s for s in sources if any(r["model"] == "mean" and r["ratios"] == s for r in found["fig4"])
+    ]
+    found["claims"] = [c for s in complete for c in claims(found["fig4"], found["fig5"], s)]
+    _write(folder / "claims.json", found["claims"])
+    (folder / "results.md").write_text(markdown(found), "utf-8")
+    if find_spec("matplotlib") is not None:
+        from planezip.sim.eval_plots import plot_all
+
+        plot_all(found, folder)
+
+
+def _write(path: Path, rows: list[Row]) -> None:
+    data = {"format": "planezip-eval", "version": EVAL_VERSION, "rows": rows}
+    path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="planezip.sim.eval", description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path("build/eval"), metavar="FOLDER")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default: 2)")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+
+    def report(name: str, done: int, total: int) -> None:
+        if sys.stderr.isatty() or done == total or done % 100 == 0:
+            print(f"{name}: {done}/{total}, {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+    if arguments.jobs < 2:
+        evaluate(arguments.output, None, report)
+    else:
+        with ProcessPoolExecutor(arguments.jobs) as executor:
+            evaluate(arguments.output, executor, report)
+    print((arguments.output / "results.md").read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    main()
