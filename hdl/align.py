@@ -80,6 +80,7 @@ class Aligner(wiring.Component):
         )
         # Places above `before` belong to the open beat, the others to the next one.
         above = Cat(Const(0, 1), thermometer(m, slot.before[:place], size)[:-1])
+        # Without `fills` nothing arrives below: no need to look at `above` then.
         fills = slot.before[place] ^ slot.end[place]  # the next beat begins
         leaves = self.slots.valid & fills & ~slot.first
         taken = self.slots.valid & self.slots.ready
@@ -94,7 +95,10 @@ class Aligner(wiring.Component):
             m.d.sync += ends.eq(0)
         with m.If(taken):
             m.d.sync += [
-                open_bits.eq(Mux(fills, arriving & ~above, open_bits | arriving)),
+                open_bits.eq(
+                    (open_bits & (~fills).replicate(size))
+                    | (arriving & ~(above & fills.replicate(size)))
+                ),
                 ends.eq(slot.last),
                 end.eq(slot.end[3:place]),
             ]
@@ -119,7 +123,8 @@ class Narrow(wiring.Component):
     def __init__(self, wide_bytes: int, narrow_bytes: int) -> None:
         if wide_bytes % narrow_bytes:
             raise ValueError(
-                f"wide_bytes must be a multiple of narrow_bytes {narrow_bytes!r}, not {wide_bytes!r}"
+                f"wide_bytes must be a multiple of narrow_bytes {narrow_bytes!r},"
+                f" not {wide_bytes!r}"
             )
         self._sizes = wide_bytes, narrow_bytes
         super().__init__(

@@ -24,6 +24,9 @@ from planezip.model.format import DEFAULT, Parameters
 __all__ = ["PayloadPacker", "PayloadPlaces", "expand", "packed", "places", "thermometer"]
 
 
+_NO = Const(0)
+
+
 def places(start: int, lengths: Sequence[int], ring: int) -> list[int]:
     """Software model: place of each unit, and the end."""
     result = [start]
@@ -41,26 +44,45 @@ def packed(units: Sequence[int], starts: Sequence[int], unit_bits: int, ring: in
     return value
 
 
-def thermometer(m: Module, value: Value, bits: int) -> Value:
-    """``bits`` flags: bit k is set if k >= ``value`` (0 to bits - 1)."""
+def thermometer(m: Module, value: Value, bits: int, flip: Value = _NO) -> Value:
+    """``bits`` flags: bit k is set if k >= ``value`` (0 to bits - 1), or the opposite if ``flip``.
+
+    One AND-OR per flag: the upper half of the value chooses a group, of which the lower
+    half fills a part.
+    """
     if bits == 1:
-        return Const(1, 1)
-    half, top = bits // 2, value[-1]
-    low = thermometer(m, value[:-1], half)
-    return wire(m, Cat(low & (~top).replicate(half), low | (~top).replicate(half)), "thermometer")
+        return ~flip
+    if bits <= 4:
+        return Cat((value <= k) ^ flip for k in range(bits))
+    low = len(value) // 2
+    inner = thermometer(m, value[:low], 1 << low, flip)
+    groups = range(bits >> low)
+    here = wires(m, [value[low:] == k for k in groups], "here")
+    full = wires(m, [((value[low:] < k) ^ flip) & ~here[k] for k in groups], "full")
+    return wire(
+        m,
+        Cat(
+            inner & h.replicate(1 << low) | f.replicate(1 << low)
+            for h, f in zip(here, full, strict=True)
+        ),
+        "thermometer",
+    )
 
 
 def expand(m: Module, value: Value, start: Value, ring: int) -> Value:
-    """The ring of ``ring`` bits with the ring ``value`` laid from ``start`` upwards, zero elsewhere."""
+    """A ring of ``ring`` bits with the ring ``value`` laid from ``start`` upwards, else zero."""
     size = len(value)
     if size == ring:
         return value
     inner, bits = size.bit_length() - 1, ring.bit_length() - 1
-    above = thermometer(m, start[:inner], size)
     window = start[inner:bits]
+    count = ring // size
+    if count == 2:
+        lower = thermometer(m, start[:inner], size, window)
+        return wire(m, Cat(value & lower, value & ~lower), "expanded")
+    above = thermometer(m, start[:inner], size)
     here = wire(m, value & above, "here")
     wrapped = wire(m, value & ~above, "wrapped")
-    count = ring // size
     parts = []
     for k in range(count):
         parts.append(

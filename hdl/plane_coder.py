@@ -183,7 +183,7 @@ class CodePacker(wiring.Component):
         parts = [(code.bits, code.length, 1) for code in self.codes]
         planes = parts[1:]
         while len(planes) > 1:
-            planes = [self._join(m, a, b) for a, b in zip(planes[::2], planes[1::2])]
+            planes = [self._join(m, a, b) for a, b in zip(planes[::2], planes[1::2], strict=True)]
         bits, length, _ = self._join(m, parts[0], planes[0])
         m.d.comb += [self.bits.eq(bits), self.length.eq(length)]
         return m

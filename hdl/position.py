@@ -15,12 +15,15 @@ from planezip.model.format import DEFAULT, Parameters
 __all__ = ["PositionEncoder", "position", "position_of"]
 
 
+_NO = Const(0)
+
+
 def position_of(plane: int) -> int:
     """Software model: number of the lowest one of a plane that is not zero."""
     return (plane & -plane).bit_length() - 1
 
 
-def position(m: Module, plane: Value, carry: Value = Const(0)) -> list[Value]:
+def position(m: Module, plane: Value, carry: Value = _NO) -> list[Value]:
     """Bits of the position of the lower one, of a plane with one 1 or two adjacent ones.
 
     ``carry`` is the bit below the plane. One more bit follows: whether there is a one.

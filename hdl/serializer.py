@@ -302,7 +302,7 @@ class Serializer(wiring.Component):
 
     def _read(self, m: Module) -> None:
         """A slot is read, its payload chosen and placed."""
-        g, p = self._geometry, self._geometry.parameters
+        g = self._geometry
         transpose, positions, places = self._transpose, self._positions, self._places
         info = Signal(self._info(), reset_less=True)
         position_bits = Signal(range(g.symbols.bit_length()), reset_less=True)

@@ -6,6 +6,7 @@ symbols, gathered, XORed; ZVC: gathered; RAW: as they are.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -15,7 +16,7 @@ from amaranth.lib.wiring import In, Out
 from planezip.hdl.compaction import keep_flags
 from planezip.hdl.gather import destinations, gather
 from planezip.hdl.geometry import Geometry
-from planezip.hdl.wires import wire, wires
+from planezip.hdl.wires import parts_of, wire, wires
 from planezip.model.format import DEFAULT, Parameters, Tag
 
 __all__ = ["Transform", "transformed"]
@@ -25,7 +26,7 @@ def transformed(tag: Tag, symbols: list[int], w: int) -> tuple[list[int], list[i
     """Software model: the values of a block to be written or transposed, and DBX's top bits."""
     mask = (1 << w) - 1
     if tag == Tag.DBX:
-        deltas = [(b - a) & (2 * mask + 1) for a, b in zip(symbols, symbols[1:])]
+        deltas = [(b - a) & (2 * mask + 1) for a, b in pairwise(symbols)]
         return [(d ^ d >> 1) & mask for d in deltas], [d >> w for d in deltas]
     kept = [s for s in symbols if s] if tag in (Tag.ZVC, Tag.ZBX) else symbols
     return [s ^ s >> 1 if tag in (Tag.BX, Tag.ZBX) else s for s in kept], []
@@ -88,8 +89,10 @@ class Transform(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         self._gather(m)
+        held = Signal(self._geometry.beat_bits, reset_less=True)
+        m.d.comb += self.held.eq(held)
         with m.If(self.load):
-            m.d.sync += self.held.eq(self.beat)
+            m.d.sync += held.eq(self.beat)
         return m
 
     def _gather(self, m: Module) -> None:
@@ -108,7 +111,7 @@ class Transform(wiring.Component):
         places = Signal(g.lanes * len(offset), reset_less=True)
         total = Signal(len(base) + len(offset), reset_less=True)  # lanes kept so far
         m.d.comb += self.flags.eq(keep_flags(self.held, self.width, p))
-        kept: Value = self.flags
+        kept: Value = Const(-1, g.lanes)
         if gathers:
             zeros_drop = (self.tag == Tag.ZVC) | (self.tag == Tag.ZBX)
             kept = wire(m, self.flags | (~zeros_drop).replicate(g.lanes), "keep")
@@ -141,18 +144,19 @@ class Transform(wiring.Component):
             step = len(offset)
             targets = [places[k * step : (k + 1) * step] for k in range(g.lanes)]
             outputs, arrived = gather(m, lanes, keep, targets)
-        result = self._xored(outputs, Const(0, g.lanes), is_planes, width)
+        tops: Value = Const(0, g.lanes)
         if Tag.DBX in encodings:
             corrected, tops = self._corrected(m, lanes, borrows, width)
             ends = Signal(reset_less=True)  # the last symbol has no successor
             with m.If(self.step):
-                m.d.sync += ends.eq(self.last)
-            alive = wire(
-                m, ~(ends & is_delta).replicate(g.lanes) | ~self._last_symbol(width), "alive"
-            )
-            differences = self._xored(corrected, tops, is_planes, width)
-            result = Mux(is_delta, differences & self._spread(alive), result)
-            m.d.comb += self.tops.eq(self._per_symbol(tops & alive, width))
+                m.d.sync += ends.eq(self.last & delta)
+            dead = ends.replicate(g.lanes) & self._last_symbol(width)
+            differences = Cat(corrected) & self._spread(~dead)
+            tops = wire(m, tops & ~dead, "tops")
+            result = Mux(is_delta, differences, Cat(outputs))
+            outputs = wires(m, parts_of(wire(m, result, "result"), size), "values")
+            m.d.comb += self.tops.eq(self._per_symbol(tops, width))
+        result = self._xored(outputs, tops, is_planes, width)
         m.d.comb += [
             self.row.eq(result),
             self.written.eq(arrived),

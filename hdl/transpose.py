@@ -25,7 +25,7 @@ __all__ = ["Transpose", "slots"]
 def slots(
     values: list[int], w: int, parameters: Parameters, beats_per_block: int, planes: bool
 ) -> list[int]:
-    """Software model: what each slot gives for a block of ``values`` (fewer than N: zeros follow)."""
+    """Software model: what each slot gives for a block of ``values`` (zeros follow up to N)."""
     n, beat = parameters.symbols(w), parameters.block_bits // beats_per_block
     values = values + [0] * (n - len(values))
     if planes:
@@ -52,7 +52,7 @@ class Transpose(wiring.Component):
     write : In(1), write_slot : In
         Take line number ``write_slot`` at the end of the cycle.
     row : In(beat_bits), written : In(lanes), line : In
-        Data; lanes to write; the line of each lane (see :class:`~planezip.hdl.transform.Transform`).
+        Data; lanes to write; the line of each lane: what Transform gives.
     width, planes : In
         Of the block written: index of its width; whether it is transposed (else it is read
         in symbol order).

@@ -6,12 +6,12 @@ from typing import Any
 
 import cocotb
 import pytest
+
 from planezip.hdl.geometry import Geometry
 from planezip.hdl.plane_coder import CodePacker, PlaneCoder, code_string, codes, packed_codes
 from planezip.hdl.summary import PlaneClass, plane_class
 from planezip.model.format import Parameters, PlaneCode, Tag
 from planezip.model.reference import bits_of
-
 from tb.bench import Bench
 from tb.poke import GEOMETRIES, IDS, Poke
 from tb.run import run_bench
@@ -38,7 +38,10 @@ async def coder(dut: Any) -> None:
             for _ in range(300):
                 zeros = rng.random()
                 blocks.append(
-                    [rng.choice((PlaneCode.ZERO,) if rng.random() < zeros else _KINDS) for _ in range(count)]
+                    [
+                        rng.choice((PlaneCode.ZERO,) if rng.random() < zeros else _KINDS)
+                        for _ in range(count)
+                    ]
                 )
             for block in blocks:
                 await _check(poke, rng, g, tag, width, block)
@@ -94,9 +97,7 @@ async def packer(dut: Any) -> None:
 
 
 @pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
-@pytest.mark.parametrize(
-    ("component", "testcase"), [(PlaneCoder, "coder"), (CodePacker, "packer")]
-)
+@pytest.mark.parametrize(("component", "testcase"), [(PlaneCoder, "coder"), (CodePacker, "packer")])
 def test_plane_coder(component: Any, testcase: str, parameters: Parameters, beats: int) -> None:
     arguments = {"parameters": parameters, "beats": beats}
     run_bench(component(parameters, beats), __name__, arguments=arguments, testcase=testcase)

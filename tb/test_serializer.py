@@ -10,7 +10,7 @@ import pytest
 from planezip.hdl.serializer import Serializer
 from planezip.hdl.summary import block_summary, chunk_record
 from planezip.hdl.types import beat
-from planezip.model.format import DEFAULT, Parameters
+from planezip.model.format import ALL_ENCODINGS, DEFAULT, Parameters, Tag
 from planezip.model.reference import encode_tensor
 from tb.bench import Bench
 from tb.blocks import random_block
@@ -29,6 +29,9 @@ GEOMETRIES = [
     (Parameters(32, (32,), 4), 4),
 ]
 IDS = [f"{p.symbols_per_block}x{'-'.join(map(str, p.symbol_bits))}-{b}" for p, b in GEOMETRIES]
+
+
+LATENCY = 9  # cycles from the last beat of a tensor to its last bits
 
 
 class _Driver:
@@ -101,6 +104,62 @@ async def tensors(dut: Any) -> None:
             label = tag.name
         driver.send(one, f"{label} {w} {len(data)} bytes")
     await bench.finish()
+
+
+@cocotb.test()
+async def rate(dut: Any) -> None:
+    """A beat is taken in every cycle, whatever the lengths, widths, tags and modes."""
+    driver = _Driver(dut)
+    bench, p = driver.bench, driver.parameters
+    await bench.reset()
+    rng, block = bench.rng, p.block_bits // 8
+    full = p.blocks_per_chunk
+    beats = 0
+    for count in (1, 1, 2, full, 1, full + 1, 3, 1, 2 * full, 1, 1):
+        w = rng.choice(p.symbol_bits)
+        data = b"".join(random_block(rng, w, p) for _ in range(count))
+        data = rng.choice((data, rng.randbytes(len(data))))[: len(data) - rng.randrange(block)]
+        one = driver.tensor(data, w, smallest(p), bypass=rng.random() < 0.2)
+        beats += len(one.beats)
+        driver.send(one, f"{w} {len(data)} bytes")
+    await bench.finish()
+    times = driver.raw.times
+    assert times == list(range(times[0], times[0] + beats))
+    latency = bench.monitor_of(driver.wire).times[-1] - times[-1]
+    assert latency == LATENCY, latency
+
+
+@pytest.mark.parametrize(
+    ("parameters", "beats"), [GEOMETRIES[k] for k in (0, 5, 6)], ids=[IDS[k] for k in (0, 5, 6)]
+)
+def test_rate(parameters: Parameters, beats: int) -> None:
+    arguments = {"parameters": parameters, "beats": beats, "pause": "never"}
+    run_bench(Serializer(parameters, beats), __name__, arguments=arguments, testcase="rate")
+
+
+@pytest.mark.parametrize("encoding", sorted(ALL_ENCODINGS - {Tag.RAW}))
+def test_without_encoding(encoding: Tag) -> None:
+    parameters = Parameters(16, (4, 8), 2, ALL_ENCODINGS - {encoding})
+    arguments = {"parameters": parameters, "beats": 4, "blocks": 60, "pause": "random"}
+    run_bench(Serializer(parameters, 4), __name__, arguments=arguments, testcase="tensors")
+
+
+@pytest.mark.parametrize("encodings", [{Tag.RAW}, {Tag.RAW, Tag.ZVC}, {Tag.RAW, Tag.DBX}])
+def test_few_encodings(encodings: set[Tag]) -> None:
+    parameters = Parameters(8, (8,), 2, frozenset(encodings))
+    arguments = {"parameters": parameters, "beats": 4, "blocks": 60, "pause": "cyclic"}
+    run_bench(Serializer(parameters, 4), __name__, arguments=arguments, testcase="tensors")
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(TypeError, match="parameters must be a Parameters object, not 64"):
+        Serializer(64)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"beats_per_block must be an integer, not 4\.0"):
+        Serializer(DEFAULT, 4.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="narrowest symbol's bits, not 3"):
+        Serializer(DEFAULT, 3)
+    with pytest.raises(ValueError, match=r"whole bytes and whole symbols, not 4\.0 bits"):
+        Serializer(Parameters(4, (4,), 2), 4)
 
 
 @pytest.mark.parametrize("pause", PATTERNS)

@@ -1,0 +1,104 @@
+"""Control strings against the reference codec: even and odd blocks, headers, all tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cocotb
+import pytest
+
+from planezip.hdl.control import ControlBuilder, in_ring
+from planezip.hdl.geometry import Geometry
+from planezip.hdl.summary import PlaneClass
+from planezip.model.format import Parameters, Tag
+from planezip.model.reference import bits_of, encode_block, number_of, split_symbols
+from tb.bench import Bench
+from tb.blocks import random_block
+from tb.pass_two import classes
+from tb.poke import GEOMETRIES, IDS, Poke
+from tb.run import run_bench
+
+
+@cocotb.test()
+async def strings(dut: Any) -> None:
+    """Blocks back to back or with bubbles; position and string at the stated cycles."""
+    bench = Bench(dut)
+    rng, p = bench.rng, bench.arguments["parameters"]
+    g = Geometry(p, bench.arguments["beats"])
+    poke = Poke(dut, ControlBuilder(p, g.beats_per_block))
+    await poke.reset()
+    cycle = 0  # with enable
+    positions: dict[int, int] = {}
+    strings: dict[int, int] = {}
+
+    async def tick(**values: Any) -> None:
+        nonlocal cycle
+        for _ in range(rng.choice((0, 0, 0, 1))):
+            poke.set(enable=0, step=0)
+            await poke.tick()
+        poke.set(enable=1, **values)
+        await poke.settle()
+        if cycle in positions:
+            assert poke.get("position") == positions.pop(cycle)
+        if cycle in strings:
+            assert poke.get("string") == strings.pop(cycle)
+        await poke.tick()
+        cycle += 1
+
+    for _ in range(bench.arguments["blocks"]):
+        width = rng.randrange(len(p.symbol_bits))
+        w = p.symbol_bits[width]
+        block = random_block(rng, w, p)
+        symbols = split_symbols(block, w)
+        tag = rng.choice(sorted(p.encodings))
+        odd, coded = rng.randrange(2), rng.randrange(6) > 0
+        header = not odd and rng.randrange(2)
+        size = rng.getrandbits(16)
+        origin = rng.randrange(1 << g.pointer_bits)
+        string = bits_of(size, 16) if header else []
+        string += encode_block(tag, symbols, w, p).control if coded else []
+        kinds = [PlaneClass(c) for c in classes(tag, symbols, w)]
+        extra = kinds.pop(0) if tag == Tag.DBX else PlaneClass.ZERO
+        kinds += [PlaneClass.ONE] * (w - len(kinds))
+        for slot in range(g.beats_per_block):
+            beat = symbols[slot * len(symbols) // g.beats_per_block :]
+            here = kinds[slot * g.planes(w) : (slot + 1) * g.planes(w)]
+            after = kinds[(slot + 1) * g.planes(w) :]
+            flags = [int(s != 0) for s in beat[: len(symbols) // g.beats_per_block]]
+            await tick(
+                step=1,
+                body_bytes=size,
+                slot={
+                    "slot": slot,
+                    "tag": tag if coded else Tag.RAW,
+                    "width": width,
+                    "coded": coded,
+                    "header": header,
+                    "odd": odd,
+                    "origin": origin,
+                    "classes": here,
+                    "extra": extra,
+                    "next_zero": bool(after) and after[0] == PlaneClass.ZERO,
+                    "beat": number_of([b for s in beat for b in bits_of(s, w)])
+                    & (1 << p.symbol_bits[-1]) - 1,
+                    "flags": number_of([f for f in flags for _ in range(w // g.lane_bits)]),
+                },
+            )
+            if slot + 1 < g.beats_per_block:
+                for _ in range(rng.choice((0, 0, 0, 2))):
+                    await tick(step=0, body_bytes=size)
+        end = origin - len(string) if odd else origin + len(string)
+        positions[cycle + 1] = end % (1 << g.pointer_bits)
+        strings[cycle + 3] = in_ring(string, origin, bool(odd), g.control_ring)
+        for _ in range(rng.choice((0, 0, 0, 5))):
+            await tick(step=0)
+    for _ in range(5):
+        await tick(step=0)
+    assert not positions
+    assert not strings
+
+
+@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
+def test_control(parameters: Parameters, beats: int) -> None:
+    arguments = {"parameters": parameters, "beats": beats, "blocks": 200}
+    run_bench(ControlBuilder(parameters, beats), __name__, arguments=arguments)
