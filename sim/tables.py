@@ -163,18 +163,18 @@ def fig3(measured: Mapping[str, Measured]) -> Row:
 
 
 def table3(by_model: Measured) -> list[Row]:
-    """Rows of Table III over the given models; the last row is what Table III leaves out."""
+    """Rows of Table III over the given workloads; the last row is what Table III leaves out.
+
+    Shares are those of the traces at the training batch size, in FP32.
+    """
     rows = []
+    shares = _shares(list(by_model))
     for category in (*paper.TABLE_3, ""):
-        shares, raw, wire = [], 0, dict.fromkeys(("ZVC", "BX", "PlaneZip"), 0)
+        raw, wire = 0, dict.fromkeys(("ZVC", "BX", "PlaneZip"), 0)
         tags = [0] * len(Tag)
         for ratios in by_model.values():
             mine = [t for t in ratios.tensors if t.category == category]
-            total = sum(t.raw_bytes for t in ratios.tensors)
-            size = sum(t.raw_bytes for t in mine)
-            if mine:
-                shares.append(round(100 * size / total))
-            raw += size
+            raw += sum(t.raw_bytes for t in mine)
             for codec in wire:
                 wire[codec] += sum(t.wire_bytes[codec][0] for t in mine)
             tags = [a + sum(t.tags[k] for t in mine) for k, a in enumerate(tags)]
@@ -185,7 +185,7 @@ def table3(by_model: Measured) -> list[Row]:
         row: Row = {
             "producer": category or "Other",
             "share_percent": {
-                "ours": [min(shares), max(shares)],
+                "ours": shares[category],
                 "paper": list(theirs.share) if theirs else None,
             },
         }
@@ -197,6 +197,20 @@ def table3(by_model: Measured) -> list[Row]:
         }
         rows.append(row)
     return rows
+
+
+def _shares(workloads: Sequence[str]) -> dict[str, list[int]]:
+    """Least and largest percent of the saved bytes of a workload, by category."""
+    found: dict[str, list[int]] = {}
+    for name in workloads:
+        trace = shipped_trace(name)
+        sizes: dict[str, int] = {}
+        for n in trace.saved:
+            s = trace.storages[n]
+            sizes[s.category] = sizes.get(s.category, 0) + s.bytes
+        for category, size in sizes.items():
+            found.setdefault(category, []).append(round(100 * size / sum(sizes.values())))
+    return {category: [min(v), max(v)] for category, v in found.items()}
 
 
 def _reports(ratios: Ratios, iteration: int) -> list[Report]:
