@@ -25,6 +25,8 @@ COMMANDS = {
     "decode": "decompress .pz files to .npy, .npz or .safetensors",
     "inspect": "what is in a file",
     "capture": "write or measure the saved activations of consecutive training iterations",
+    "plan": "what to keep, swap and drop of a model within a memory budget",
+    "sweep": "training time against the memory budget",
     "characterise": "Tables I, III, IV and Figs. 1 and 3 of the paper, beside ours",
     "trace": "record the operators and saved activations of a PyTorch training step",
 }

@@ -55,6 +55,8 @@ def engine_rate(table: dict[str, Any]) -> Engine:
     ValueError
         If the table is not one of the two, or the reports lack the library.
     """
+    if not isinstance(table, dict):
+        raise ValueError(f"engine must be a table, not {table!r:.40}")
     allowed = {
         "fixed": {"source", "bytes_per_s"},
         "rtl": {"source", "library", "corner", "lanes"},

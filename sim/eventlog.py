@@ -120,9 +120,9 @@ def _header(
     }
 
 
-def _operands(graph: Graph, plan: Plan, op: int, target: int) -> list[list[int]]:
+def _operands(plan: Plan, op: int, target: int) -> list[list[int]]:
     """Storage and owner (-1: the resident one) of each operand that is read."""
-    a = graph.arrays
+    a = plan.arrays
     if target < 0:
         return [[s, -1] for s in a.reads[a.ops[op, READS] : a.ops[op + 1, READS]].tolist()]
     found = []
@@ -146,7 +146,7 @@ def _events(
                 "end": end,
                 "op": x,
                 "replay_of": y,
-                "operands": _operands(graph, plan, x, y),
+                "operands": _operands(plan, x, y),
                 "guarded": y >= 0 and trace.ops[graph.op_of[x]].random,
             }
         elif kind in (Event.ALLOCATE, Event.FREE):

@@ -6,7 +6,9 @@ second of idle time among those idle at the peak is evicted:
 * ``RECOMPUTE``: dropped; the cost is its replay, dropped inputs included, charged again
   for every dropped tensor whose replay needs it (DTR's heuristic);
 * ``CHEAPER``: the smaller of that and the transfer, Equation 1; swapped if that is less;
-* ``LARGEST``: always swapped, by the largest product of bytes and idle time.
+* ``LARGEST``: always swapped, by the largest product of bytes and idle time;
+* ``KEEPING``: dropped, by the cost per byte with everything else kept, for plans whose
+  replays keep what they rebuild (:mod:`planezip.sim.keep`).
 
 A candidate whose eviction would push an operator that was within the budget above it is
 skipped, and looked at once more when nothing else is left.
@@ -29,9 +31,9 @@ from planezip.sim.kernel import kernel
 from planezip.sim.liveness import measure
 from planezip.sim.replay import DROP, KEEP, SWAP, chain
 
-__all__ = ["CHEAPER", "LARGEST", "RECOMPUTE", "cost_all", "cover_deficit"]
+__all__ = ["CHEAPER", "KEEPING", "LARGEST", "RECOMPUTE", "cost_all", "cover_deficit"]
 
-RECOMPUTE, CHEAPER, LARGEST = 0, 1, 2
+RECOMPUTE, CHEAPER, LARGEST, KEEPING = 0, 1, 2, 3
 
 
 @kernel
@@ -79,7 +81,7 @@ def _drop(a, d, w, t, touched):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times, again):  # type: ignore[no-untyped-def]
+def _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times, again, alone):  # type: ignore[no-untyped-def]
     """Cheapest candidate idle at the peak and what to do with it; -1 if none is left."""
     times[:] = 1
     for c in range(a.tensor_count):
@@ -108,6 +110,8 @@ def _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times, again):  # type
         elif mode == CHEAPER and copy_ns[t] < cost:
             cost, state = float(copy_ns[t]), SWAP
         score = cost / (float(size) * float(idle))
+        if mode == KEEPING:
+            score = cost if d.cost[t] < 0 else float(alone[t]) / float(size)
         if score < best_score:
             best, best_score, best_state = t, score, state
     return best, best_state
@@ -123,13 +127,14 @@ def cover_deficit(a, d, m, w, mode, copy_ns, budget, allowed, again, skip):  # t
     :func:`cost_all`.
     """
     blocked = np.zeros(a.tensor_count, np.int64)
+    alone = d.cost.copy()
     touched = np.zeros(a.tensor_count, np.int64)
     times = np.zeros(a.tensor_count, np.int64)
     progress = False
     peak_op = measure(a, d, m)
     before = m.peak.copy()
     while m.peak[peak_op] > budget:
-        t, state = _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times, again)
+        t, state = _best(a, d, mode, copy_ns, allowed, blocked, peak_op, times, again, alone)
         if t < 0:
             if not progress:
                 return peak_op

@@ -20,7 +20,7 @@ from planezip.sim.graph import (
     STORAGE,
     TURN,
     Arrays,
-    Graph,
+    Ints,
 )
 from planezip.sim.liveness import Draft, Memory, measure
 from planezip.sim.replay import DROP, KEEP, Scratch, chain
@@ -28,14 +28,15 @@ from planezip.sim.replay import DROP, KEEP, Scratch, chain
 __all__ = ["keep_replays", "undo_needless"]
 
 
-def keep_replays(graph: Graph, d: Draft, memo: Memory, work: Scratch, budget_bytes: int) -> Arrays:
+def keep_replays(a: Arrays, d: Draft, memo: Memory, work: Scratch, budget_bytes: int) -> Arrays:
     """Tables in which dropped tensors come back with the first replay that rebuilds them.
 
     Of the tensors that a replay goes through, the dearest are kept first; one that would
     push memory above ``budget_bytes`` stays as it is. Updates ``d``.
     """
-    a = graph.arrays._replace(tensors=graph.arrays.tensors.copy())
-    for t in graph.arrays.tensors[:, BY_TURN].tolist():
+    order = a.tensors[:, BY_TURN].tolist()
+    a = a._replace(tensors=a.tensors.copy())
+    for t in order:
         if d.state[t] != DROP:
             continue
         chain(a, t, d.state, work)
@@ -57,15 +58,17 @@ def keep_replays(graph: Graph, d: Draft, memo: Memory, work: Scratch, budget_byt
     return a
 
 
-def undo_needless(a: Arrays, d: Draft, memo: Memory, work: Scratch, budget_bytes: int) -> None:
-    """Keep dropped tensors after all where there is room, the dearest per byte first.
+def undo_needless(
+    a: Arrays, d: Draft, memo: Memory, work: Scratch, budget_bytes: int, allowed: Ints
+) -> None:
+    """Keep dropped tensors after all where there is room, the dearest first.
 
     The greedy loop stops below the budget, and what it dropped early may not be needed
     once later choices are made. Updates ``d``.
     """
-    dropped = np.flatnonzero(d.state == DROP).tolist()
+    dropped = np.flatnonzero((d.state == DROP) & (allowed == 1)).tolist()
     total = _replay_ns(d)
-    for t in sorted(dropped, key=lambda t: (-d.cost[t] / _size(a, t), t)):
+    for t in sorted(dropped, key=lambda t: (-d.cost[t], t)):
         d.state[t] = KEEP
         cost_all(a, d, work)
         if memo.peak[measure(a, d, memo)] <= budget_bytes and _replay_ns(d) <= total:

@@ -52,7 +52,7 @@ def best_plan(graph: Graph, simulator: Simulator, budget_bytes: int) -> Best | N
         d = draft(graph)
         d.state[:] = decisions
         cost_all(a, d, work)
-        plan = finish(graph, d, memo, work, budget_bytes, "optimum", simulator.copy_ns)
+        plan = finish(a, d, memo, work, budget_bytes, "optimum", simulator.copy_ns)
         outcome = simulator(plan, budget_bytes)
         if outcome.ok and (best is None or outcome.iteration_ns < best.outcome.iteration_ns):
             best = Best(plan, outcome, count)

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from planezip.sim.graph import FIRST_BACKWARD, Graph, Ints
+from planezip.sim.graph import FIRST_BACKWARD, Arrays, Graph, Ints
 from planezip.sim.replay import DROP, KEEP, SWAP
 
 __all__ = ["Decision", "InfeasibleError", "Plan", "keep_everything"]
@@ -68,6 +68,9 @@ class Plan:
         Predicted transfer times, without setup.
     peak_bytes : int
         Predicted peak.
+    arrays : Arrays
+        Tables that the plan is made for: the graph's, but dropped tensors may come back
+        before their first use (:mod:`planezip.sim.keep`).
     """
 
     name: str
@@ -79,6 +82,7 @@ class Plan:
     chain_ops: Ints
     copy_ns: Ints
     peak_bytes: int
+    arrays: Arrays
 
     def chain(self, tensor: int) -> list[int]:
         """Operators of the replay of ``tensor``; empty unless it is dropped."""
@@ -103,4 +107,5 @@ def keep_everything(graph: Graph) -> Plan:
         chain_ops=empty,
         copy_ns=np.zeros(count, np.int64),
         peak_bytes=graph.peak_bytes,
+        arrays=graph.arrays,
     )

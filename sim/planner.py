@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planezip.sim.evict import CHEAPER, LARGEST, RECOMPUTE, cost_all, cover_deficit
-from planezip.sim.graph import BIRTH, CAN_DROP, CAN_SWAP, FINAL, STORAGE, Graph, Ints
+from planezip.sim.evict import CHEAPER, KEEPING, LARGEST, RECOMPUTE, cost_all, cover_deficit
+from planezip.sim.graph import BIRTH, CAN_DROP, CAN_SWAP, FINAL, STORAGE, Arrays, Graph, Ints
+from planezip.sim.keep import keep_replays, undo_needless
 from planezip.sim.liveness import Draft, Memory, draft, measure, memory
 from planezip.sim.plan import InfeasibleError, Plan
 from planezip.sim.prefetch import schedule_prefetches
@@ -15,7 +16,16 @@ from planezip.sim.replay import DROP, KEEP, SWAP, Scratch, chain, scratch
 from planezip.sim.simulate import Outcome, Simulator
 from planezip.sim.swaps import fill_link
 
-__all__ = ["ETAS", "Choice", "Planner", "Recipe", "compressed_recipes", "finish", "plain_recipes"]
+__all__ = [
+    "ETAS",
+    "Choice",
+    "Planner",
+    "Recipe",
+    "compressed_recipes",
+    "finish",
+    "keeping_recipes",
+    "plain_recipes",
+]
 
 ETAS = (100, 75, 50, 25)
 """Percent of the shorter of the forward and backward times that swaps may take."""
@@ -36,7 +46,7 @@ class Recipe:
     compressed : bool
         Whether transfers are planned with compressed sizes.
     evict : int
-        Stage two: RECOMPUTE, CHEAPER (Equation 1) or LARGEST (swap only).
+        Stage two: RECOMPUTE, CHEAPER (Equation 1), LARGEST (swap only) or KEEPING.
     """
 
     ranking: str = ""
@@ -49,10 +59,14 @@ class Recipe:
         """Short name for reports."""
         sizes = "compressed" if self.compressed else "raw"
         if self.ranking:
-            return f"{self.ranking} {self.eta_percent}% {sizes}"
-        return {RECOMPUTE: "recompute", CHEAPER: f"cost model {sizes}", LARGEST: f"swap {sizes}"}[
-            self.evict
-        ]
+            kept = ", keeping" if self.evict == KEEPING else ""
+            return f"{self.ranking} {self.eta_percent}% {sizes}{kept}"
+        return {
+            RECOMPUTE: "recompute",
+            CHEAPER: f"cost model {sizes}",
+            LARGEST: f"swap {sizes}",
+            KEEPING: "recompute, keeping",
+        }[self.evict]
 
 
 def plain_recipes() -> list[Recipe]:
@@ -77,7 +91,7 @@ def compressed_recipes() -> list[Recipe]:
 
 
 def finish(
-    graph: Graph,
+    a: Arrays,
     d: Draft,
     memo: Memory,
     work: Scratch,
@@ -86,7 +100,6 @@ def finish(
     copy_ns: Ints,
 ) -> Plan:
     """Plan of a draft with all decisions made: prefetches scheduled, replays listed."""
-    a = graph.arrays
     measure(a, d, memo)
     peak = int(memo.peak.max(initial=0))
     order = schedule_prefetches(a, d, memo, target_bytes)
@@ -104,7 +117,15 @@ def finish(
         chain_ops=np.array([op for c in chains for op in c], np.int64),
         copy_ns=copy_ns,
         peak_bytes=peak,
+        arrays=a,
     )
+
+
+def keeping_recipes(compressed: bool) -> list[Recipe]:
+    """Beyond the paper: replays that keep what they rebuild, alone and after each
+    ranking's swaps."""
+    rankings = ("recompute_per_link", "bytes_per_link") if compressed else ("recompute_per_byte",)
+    return [Recipe(r, 100, compressed, KEEPING) for r in rankings] + [Recipe(evict=KEEPING)]
 
 
 @dataclass(frozen=True)
@@ -207,7 +228,10 @@ class Planner:
         )
         if stuck >= 0:
             return int(stuck), int(memo.peak[stuck]) - target_bytes
-        return finish(self.graph, d, memo, self._scratch, target_bytes, recipe.name, copy_ns)
+        if recipe.evict == KEEPING:
+            a = keep_replays(a, d, memo, self._scratch, target_bytes)
+            undo_needless(a, d, memo, self._scratch, target_bytes, self._allowed)
+        return finish(a, d, memo, self._scratch, target_bytes, recipe.name, copy_ns)
 
     def fitting(self, recipe: Recipe, budget_bytes: int) -> tuple[Plan, Outcome] | tuple[int, int]:
         """Candidate that runs within the budget under the predictions.

@@ -98,7 +98,7 @@ class Simulator:
 
     def __call__(self, plan: Plan, budget_bytes: int, *, log: bool = False) -> Outcome:
         """Simulate ``plan`` under ``budget_bytes``."""
-        a = self.graph.arrays
+        a = plan.arrays
         rows = self._no_log
         if log:
             bound = self._rows_of_op.sum() + self._rows_of_op[plan.chain_ops].sum()

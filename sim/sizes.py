@@ -20,7 +20,7 @@ from planezip.sim.paper import FIG_3, FIG_3_MEAN, TABLE_3
 from planezip.sim.predictor import Predictor, Report, Signature, Variant
 from planezip.sim.ratios import Ratios, wire_bytes
 
-__all__ = ["Sizes", "captured_sizes", "paper_sizes", "shipped_state"]
+__all__ = ["Sizes", "captured_sizes", "paper_sizes", "shipped_state", "table_sizes"]
 
 _STATES = ("pretrained", "trained", "short", "random")
 
@@ -90,6 +90,23 @@ def paper_sizes(graph: Graph, workload: str) -> Sizes:
         "PlaneZip-32": _scaled(raw, ratio, narrow),
     }
     return Sizes(f"{source}, scaled to {total}", sizes, sizes)
+
+
+def table_sizes(graph: Graph) -> Sizes:
+    """Sizes for any model without a capture: Table III's ratio of each producer, BF16.
+
+    With 4-byte elements what exceeds 1 shrinks as the paper's geometric means do.
+    """
+    raw, ratio, zvc = graph.tensor_bytes, _from_table(graph, "PlaneZip"), _from_table(graph, "ZVC")
+    if graph.platform.float_bytes != 2:
+        share = (FIG_3_MEAN["float32"]["PlaneZip"] - 1) / (FIG_3_MEAN["bfloat16"]["PlaneZip"] - 1)
+        ratio = 1 + (ratio - 1) * share
+        zvc = 1 / (1 / 32 + 1 / zvc - 1 / 16)
+    sizes = {
+        "ZVC": _scaled(raw, np.maximum(zvc, 1.0), None),
+        "PlaneZip": _scaled(raw, ratio, None),
+    }
+    return Sizes("Table III per producer (no capture given)", sizes, sizes)
 
 
 def _per_tensor(graph: Graph, by_storage: dict[int, int]) -> Ints:
