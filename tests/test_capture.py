@@ -7,15 +7,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
+import planezip.sim
 from planezip.model.registry import compare, encodings
 from planezip.sim.align import match_storages
 from planezip.sim.ratios import RatiosError, load_ratios, save_ratios, wire_bytes
 from planezip.sim.record import record_trace
 from planezip.sim.samples import sample_chunks, scale_bytes
 from planezip.sim.session import Options, make_trainer, run_capture
+from planezip.sim.shipped import DATA
 from planezip.sim.trace import load_trace
 
 TORCH = importlib.util.find_spec("torch") is not None
@@ -64,6 +67,11 @@ def models(tmp_path: Path) -> str:
     path = tmp_path / "models.py"
     path.write_text(MODELS)
     return str(path)
+
+
+def schema(name: str) -> Any:
+    """Schema ``sim/schemas/NAME.json``."""
+    return json.loads((Path(planezip.sim.__file__).parent / f"schemas/{name}.json").read_text())
 
 
 def tensors_of(folder: Path, file: str) -> dict[str, np.ndarray[Any, Any]]:
@@ -142,6 +150,7 @@ def test_contents_of_two_iterations(models: str, tmp_path: Path) -> None:
     rounded = (bits + 0x7FFF + (bits >> np.uint64(16) & np.uint64(1))) >> np.uint64(16)
     np.testing.assert_array_equal(half[rows["aten.convolution0"]["name"]], rounded)
     # the index's trace has the saved storages
+    jsonschema.validate(index, schema("capture"))
     trace = load_trace(out / index["trace"])
     assert sorted(row["storage"] for row in index["tensors"]) == list(trace.saved)
 
@@ -307,6 +316,17 @@ def test_same_trace_matches_itself() -> None:
 
     trace = shipped_trace("resnet50")
     assert match_storages(trace, trace) == {n: n for n in trace.saved}
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.ratios.json.gz")), ids=lambda p: p.name)
+def test_shipped_ratios(path: Path, tmp_path: Path) -> None:
+    import gzip
+
+    jsonschema.validate(json.loads(gzip.decompress(path.read_bytes())), schema("ratios"))
+    ratios = load_ratios(path)
+    assert f".{ratios.dtype}." in path.name
+    save_ratios(ratios, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
 def test_unknown_encoding_and_iteration() -> None:
