@@ -4,34 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.geometry import Geometry
-from planezip.hdl.payload import expand, thermometer
+from planezip.hdl.payload import thermometer
 from planezip.hdl.types import beat
+from planezip.hdl.wires import any_of, wire
 from planezip.model.format import DEFAULT, Parameters
 
 __all__ = ["Aligner", "Narrow", "aligner_slot"]
 
 
 def aligner_slot(geometry: Geometry) -> data.StructLayout:
-    """What a slot adds to a tensor: the bits from ``before`` + 1 to ``end`` of its stream.
+    """What a slot adds to a tensor: the bits up to ``end`` of its stream.
 
     ``payload`` and ``control`` are rings, zero outside their strings, which begin at
-    ``payload_start`` and ``control_start`` (modulo the wire ring); positions that neither
-    covers are zero. ``before`` and ``end`` count modulo two wire rings. ``first`` and
-    ``last`` slot of the tensor; the first one begins at position 0 and has a bit or more.
+    ``payload_start`` and ``control_start``; positions that neither covers are zero.
+    Positions count modulo two wire rings. ``opened``: the wire beat (its number modulo 2) in
+    which the last bit before the slot lies; 1 before the first slot. ``end`` is the last
+    bit of the slot; that of a slot without bits is the last one before. ``first`` and
+    ``last`` slot of the tensor; the first one has a bit or more.
     """
-    place = geometry.pointer_bits - 1
     return data.StructLayout(
         {
             "payload": unsigned(geometry.beat_bits),
-            "payload_start": unsigned(place),
+            "payload_start": unsigned(geometry.pointer_bits),
             "control": unsigned(geometry.control_ring),
-            "control_start": unsigned(place),
-            "before": unsigned(geometry.pointer_bits),
+            "control_start": unsigned(geometry.pointer_bits),
+            "opened": 1,
             "end": unsigned(geometry.pointer_bits),
             "first": 1,
             "last": 1,
@@ -73,21 +75,25 @@ class Aligner(wiring.Component):
         open_bits = Signal(size, reset_less=True)
         ends = Signal()  # the open beat is the last one of its tensor
         end = Signal(place - 3, reset_less=True)  # its last byte
-        arriving = Signal(size)
-        m.d.comb += arriving.eq(
-            expand(m, slot.payload, slot.payload_start, size)
-            | expand(m, slot.control, slot.control_start, size)
-        )
-        # Places above `before` belong to the open beat, the others to the next one.
-        above = Cat(Const(0, 1), thermometer(m, slot.before[:place], size)[:-1])
-        # Without `fills` nothing arrives below: no need to look at `above` then.
-        fills = slot.before[place] ^ slot.end[place]  # the next beat begins
+        fills = wire(m, slot.opened ^ slot.end[place], "fills")  # the next beat begins
         leaves = self.slots.valid & fills & ~slot.first
         taken = self.slots.valid & self.slots.ready
+        now, later = [], []
+        for ring, start in (
+            (slot.payload, slot.payload_start),
+            (slot.control, slot.control_start),
+        ):
+            for k, (part, beat_number) in enumerate(self._windows(m, ring, start)):
+                # A part lies in one window of the beat, so in one beat: the open one or the next.
+                here = wire(m, beat_number == slot.opened, "here")
+                leave = wire(m, here & ~ends, "leave").replicate(len(part))
+                stay = wire(m, ~(here & fills), "stay").replicate(len(part))
+                now.append((k, part & leave))
+                later.append((k, part & stay))
         m.d.comb += [
             self.beats.valid.eq(ends | leaves),
             self.slots.ready.eq(self.beats.ready | ~self.beats.valid),
-            out.data.eq(open_bits | (arriving & (above & (~ends).replicate(size)))),
+            out.data.eq(open_bits | self._merged(now)),
             out.bytes.eq(Mux(ends, end + 1, size // 8)),
             out.last.eq(ends),
         ]
@@ -95,14 +101,40 @@ class Aligner(wiring.Component):
             m.d.sync += ends.eq(0)
         with m.If(taken):
             m.d.sync += [
-                open_bits.eq(
-                    (open_bits & (~fills).replicate(size))
-                    | (arriving & ~(above & fills.replicate(size)))
-                ),
+                open_bits.eq((open_bits & (~fills).replicate(size)) | self._merged(later)),
                 ends.eq(slot.last),
                 end.eq(slot.end[3:place]),
             ]
         return m
+
+    def _windows(self, m: Module, ring: Value, start: Value) -> list[tuple[Value, Value]]:
+        """``(bits, beat number)`` of a string in each window of a beat, a window being a ring."""
+        size, whole = len(ring), self._geometry.wire_ring
+        inner, place = size.bit_length() - 1, whole.bit_length() - 1
+        window, number = start[inner:place], start[place]
+        if whole == 2 * size:
+            lower = thermometer(m, start[:inner], size, window)
+            return [(ring & lower, number ^ window), (ring & ~lower, number)]
+        above = thermometer(m, start[:inner], size)
+        parts: list[tuple[Value, Value]] = []
+        for k in range(whole // size):
+            for bits, at, beat_number in (
+                (ring & above, k, number),
+                (ring & ~above, k - 1, number ^ (k == 0)),
+            ):
+                chosen = window == at % (whole // size) if whole > size else Const(1)
+                parts.append((bits & chosen.replicate(size), beat_number))
+        return parts
+
+    def _merged(self, parts: list[tuple[int, Value]]) -> Value:
+        """Parts at their windows; a ring that is not half a beat has two for each window."""
+        whole = self._geometry.wire_ring
+        columns = []
+        for k, part in parts:
+            size = len(part)
+            at = k if whole == 2 * size else k // 2
+            columns.append(Cat(Const(0, at * size), part, Const(0, whole - (at + 1) * size)))
+        return any_of(columns)
 
 
 class Narrow(wiring.Component):

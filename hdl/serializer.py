@@ -410,7 +410,7 @@ class Serializer(wiring.Component):
                 ring.payload.eq(packer.ring),
                 ring.payload_start.eq(fields.payload),
                 ring.control_start.eq(fields.control),
-                ring.before.eq(fields.start - 1),
+                ring.opened.eq((fields.start - 1)[g.pointer_bits - 1]),
                 ring.end.eq(fields.end - 1),
                 ring.first.eq(fields.first),
                 ring.last.eq(fields.last),

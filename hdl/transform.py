@@ -101,7 +101,6 @@ class Transform(wiring.Component):
         gathers = bool(encodings & {Tag.ZVC, Tag.ZBX})
         # First register to second: differences, destinations.
         value = Signal(g.beat_bits, reset_less=True)
-        is_delta = Signal(reset_less=True)
         is_planes = Signal(reset_less=True)
         width = Signal.like(self.width, reset_less=True)
         borrows = Signal(g.lanes, reset_less=True)
@@ -121,7 +120,6 @@ class Transform(wiring.Component):
         deltas, lane_borrows = self._differences()
         with m.If(self.step):
             m.d.sync += [
-                is_delta.eq(delta),
                 is_planes.eq((self.tag == Tag.BX) | (self.tag == Tag.ZBX) | delta),
                 width.eq(self.width),
                 keep.eq(kept),
@@ -145,16 +143,15 @@ class Transform(wiring.Component):
             targets = [places[k * step : (k + 1) * step] for k in range(g.lanes)]
             outputs, arrived = gather(m, lanes, keep, targets)
         tops: Value = Const(0, g.lanes)
-        if Tag.DBX in encodings:
-            corrected, tops = self._corrected(m, lanes, borrows, width)
+        if Tag.DBX in encodings:  # differences went straight through the network
+            outputs, tops = self._corrected(m, outputs, borrows, width)
             ends = Signal(reset_less=True)  # the last symbol has no successor
             with m.If(self.step):
                 m.d.sync += ends.eq(self.last & delta)
             dead = ends.replicate(g.lanes) & self._last_symbol(width)
-            differences = Cat(corrected) & self._spread(~dead)
+            alive = wire(m, Cat(outputs) & self._spread(~dead), "alive")
+            outputs = parts_of(alive, size)
             tops = wire(m, tops & ~dead, "tops")
-            result = Mux(is_delta, differences, Cat(outputs))
-            outputs = wires(m, parts_of(wire(m, result, "result"), size), "values")
             m.d.comb += self.tops.eq(self._per_symbol(tops, width))
         result = self._xored(outputs, tops, is_planes, width)
         m.d.comb += [

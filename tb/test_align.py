@@ -66,10 +66,10 @@ async def slots(dut: Any) -> None:
             source.send(
                 {
                     "payload": _ring(bits["payload"], starts["payload"], g.beat_bits),
-                    "payload_start": starts["payload"] % place,
+                    "payload_start": starts["payload"] % pointer,
                     "control": _ring(bits["control"], starts["control"], g.control_ring),
-                    "control_start": starts["control"] % place,
-                    "before": (at - 1) % pointer,
+                    "control_start": starts["control"] % pointer,
+                    "opened": (at - 1) % pointer // place,
                     "end": (end - 1) % pointer,
                     "first": k == 0,
                     "last": k == count - 1,
