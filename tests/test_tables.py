@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from planezip.sim.measurements import shipped_ratios
 from planezip.sim.ratios import Ratios, TensorSizes
 from planezip.sim.tables import fig3, geometric_mean, table3, table4
 
@@ -72,6 +73,29 @@ def test_fig3() -> None:
     assert fig3({"bfloat16": five})["bfloat16"]["geometric_means"]["PlaneZip"]["ours"] == (
         pytest.approx(2)
     )
+
+
+@pytest.mark.parametrize(("name", "ratio"), [("resnet50", 1.78), ("vit_b16", 1.41), ("gpt2", 2.22)])
+def test_random_initialisation_agrees(name: str, ratio: float) -> None:
+    measured = shipped_ratios(f"{name}_random", "bfloat16")
+    assert measured is not None
+    assert measured.ratio() == pytest.approx(ratio, rel=0.015)
+
+
+def test_mask_and_indices_agree() -> None:
+    names = ("resnet50", "densenet121", "efficientnet_b0", "vit_b16", "gpt2")
+    measured = {name: shipped_ratios(f"{name}_random", "bfloat16") for name in names}
+    rows = {row["producer"]: row for row in table3({k: v for k, v in measured.items() if v})}
+    assert rows["Dropout mask"]["PlaneZip"]["ours"] == pytest.approx(5.86, rel=0.015)
+    assert rows["Indices"]["PlaneZip"]["ours"] == pytest.approx(5.25, rel=0.015)
+
+
+def test_trained_gpt2_is_predictable() -> None:
+    measured = shipped_ratios("gpt2_trained", "bfloat16")
+    assert measured is not None
+    errors = table4({"gpt2": measured}, {})[0]["error_percent"]
+    assert errors["tensor"]["ours"] < 0.5
+    assert errors["tensor"]["ours"] < errors["op_type"]["ours"] < errors["global"]["ours"]
 
 
 def test_geometric_mean() -> None:
