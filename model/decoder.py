@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from planezip.model.bits import (
     LANES,
+    add_up,
     compaction,
     copy,
     expand,
+    join_planes,
     load,
     log2_ceil,
     popcount,
     reverse,
-    transpose,
 )
+from planezip.model.cache import source_key
 from planezip.model.errors import ErrorCode
 from planezip.model.format import (
     BLOCK_BYTES,
@@ -35,7 +37,7 @@ __all__ = ["decode_chunks", "walk_chunks"]
 U = np.uint64
 _WORDS = BLOCK_BYTES // 8
 _RAW, _ZVC, _DBX, _BX, _ZBX = (int(tag) for tag in Tag)
-_TAG, _MASK, _BASE, _PICK, _SUM = (row * LANES for row in range(5))
+_TAG, _MASK, _BASE, _PICK = (row * LANES for row in range(4))
 _MARGIN = 4  # zero words before and behind a body, so that a read never leaves the array
 _CONTROL_WORDS = 4  # the longest control string has 202 bits
 _OVERRUN, _POSITION, _RUN = int(ErrorCode.OVERRUN), int(ErrorCode.POSITION), int(ErrorCode.RUN)
@@ -183,17 +185,14 @@ def _parse(body, size, m, lane, planes, words, codes, control, w):
 
 
 @numba.njit
-def _rebuild(m, lane, planes, words, moves, w):
+def _rebuild(m, lane, planes, words, moves, scratch, w):
     """Words of the blocks from their planes; RAW and ZVC blocks stay as they are."""
-    n = 64 * _WORDS // w
-    full = U((1 << w) - 1)
-    rows = 16 * LANES
-    zbx = False
+    zbx = dbx = False
     for k in range(LANES):
         tag = lane[_TAG + k] if k < m else U(_RAW)
         zbx |= tag == U(_ZBX)
+        dbx |= tag == U(_DBX)
         lane[_PICK + k] = U(0) - U(tag == U(_DBX))
-        lane[_SUM + k] = lane[_BASE + k]
         if tag >= U(_DBX):
             for i in range(_WORDS):
                 words[i * LANES + k] = U(0)
@@ -203,50 +202,22 @@ def _rebuild(m, lane, planes, words, moves, w):
     if zbx:
         compaction(lane[_MASK:], moves)
         expand(planes, w, lane[_MASK:], moves)
-    if w == 32:
-        for k in range(rows):
-            planes[k] |= planes[rows + k] << U(32)
-    transpose(planes, w)
-    for i in range(n):
-        source = planes[(i & 15) * LANES :]
-        field = U((i >> 4) * w)
-        into = words[(i * w >> 6) * LANES :]
-        place = U(i * w & 63)
+    join_planes(planes, scratch, w)
+    if dbx:
+        add_up(scratch, lane[_BASE:], lane[_PICK:], words, w)
+    for j in range(_WORDS):
         for k in range(LANES):
-            value = (source[k] >> field) & full
-            pick = lane[_PICK + k]
-            total = lane[_SUM + k]
-            lane[_SUM + k] = (total + value) & full
-            into[k] |= ((value & ~pick) | (total & pick)) << place
+            words[j * LANES + k] |= scratch[j * LANES + k] & ~lane[_PICK + k]
 
 
-@numba.njit(nogil=True, cache=True)
-def decode_chunks(payload, at, blocks, out, w):
-    """Decodes whole chunks (the last one may be shorter) whose headers are known to be sound.
-
-    Parameters
-    ----------
-    payload : uint8[], read-only
-        Wire format.
-    at : int
-        Offset of the first header.
-    blocks : int
-        Blocks to decode.
-    out : uint8[]
-        Room for the data; fewer bytes than the blocks have, if the rest is the tail.
-    w : int
-        Symbol width, 16 or 32.
-
-    Returns
-    -------
-    code, chunk, block : int
-        First fault, its chunk counted from the first one here; code 0 if there is none.
-    """
+@numba.njit
+def _decode(payload, at, blocks, out, w):
     body = np.zeros(BLOCKS_PER_CHUNK * _WORDS + 2 * _MARGIN + 2, np.uint64)
     body_bytes = body.view(np.uint8)
     planes = np.zeros(33 * LANES, np.uint64)
     words = np.zeros(_WORDS * LANES, np.uint64)
-    lane = np.zeros(5 * LANES, np.uint64)
+    scratch = np.zeros(_WORDS * LANES, np.uint64)
+    lane = np.zeros(4 * LANES, np.uint64)
     moves = np.zeros(6 * LANES, np.uint64)
     codes = np.zeros(33, np.int64)
     control = np.zeros(_CONTROL_WORDS + 2, np.uint64)
@@ -265,7 +236,7 @@ def decode_chunks(payload, at, blocks, out, w):
             for k in range(margin + size, 2 * margin + size + 8):
                 body_bytes[k] = 0
             code, done = _parse(body, size, m, lane, planes, words, codes, control, w)
-            _rebuild(done, lane, planes, words, moves, w)
+            _rebuild(done, lane, planes, words, moves, scratch, w)
             for k in range(done):
                 for i in range(_WORDS):
                     raw[k * _WORDS + i] = words[i * LANES + k]
@@ -282,25 +253,8 @@ def decode_chunks(payload, at, blocks, out, w):
     return 0, 0, 0
 
 
-@numba.njit(nogil=True, cache=True)
-def walk_chunks(payload, blocks, w, offsets, every):
-    """Reads the chunk headers of a tensor of ``blocks`` blocks.
-
-    Stops at a header that is broken, and behind a body too short for its blocks, so that
-    no stream makes a decoder ask for memory that the stream cannot fill.
-
-    Parameters
-    ----------
-    payload : uint8[], read-only
-        Wire format.
-    offsets : int64[]
-        Takes the offset of each ``every``-th header.
-
-    Returns
-    -------
-    chunks, code, end : int
-        Chunks with a whole body; the fault behind them, or 0; offset behind them.
-    """
+@numba.njit
+def _walk(payload, blocks, w, offsets, every):
     shortest = TAG_BITS + 2 + (4 if w == 16 else 5)  # BX, all planes zero
     at, chunk = 0, 0
     for first in range(0, blocks, BLOCKS_PER_CHUNK):
@@ -319,3 +273,55 @@ def walk_chunks(payload, blocks, w, offsets, every):
         if 8 * size < m * shortest:
             break
     return chunk, 0, at
+
+
+def _entries(key):
+    @numba.njit(nogil=True, cache=True)
+    def decode_chunks(payload, at, blocks, out, w):
+        """Decodes whole chunks (the last one may be shorter) whose headers are known to be sound.
+
+        Parameters
+        ----------
+        payload : uint8[], read-only
+            Wire format.
+        at : int
+            Offset of the first header.
+        blocks : int
+            Blocks to decode.
+        out : uint8[]
+            Room for the data; fewer bytes than the blocks have, if the rest is the tail.
+        w : int
+            Symbol width, 16 or 32.
+
+        Returns
+        -------
+        code, chunk, block : int
+            First fault, its chunk counted from the first one here; code 0 if there is none.
+        """
+        return _decode(payload, at, blocks, out, w) if key >= 0 else (0, 0, 0)
+
+    @numba.njit(nogil=True, cache=True)
+    def walk_chunks(payload, blocks, w, offsets, every):
+        """Reads the chunk headers of a tensor of ``blocks`` blocks.
+
+        Stops at a header that is broken, and behind a body too short for its blocks, so that
+        no stream makes a decoder ask for memory that the stream cannot fill.
+
+        Parameters
+        ----------
+        payload : uint8[], read-only
+            Wire format.
+        offsets : int64[]
+            Takes the offset of each ``every``-th header.
+
+        Returns
+        -------
+        chunks, code, end : int
+            Chunks with a whole body; the fault behind them, or 0; offset behind them.
+        """
+        return _walk(payload, blocks, w, offsets, every) if key >= 0 else (0, 0, 0)
+
+    return decode_chunks, walk_chunks
+
+
+decode_chunks, walk_chunks = _entries(source_key("bits", "format", "errors"))

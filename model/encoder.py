@@ -19,8 +19,10 @@ from planezip.model.bits import (
     popcount,
     put,
     reverse,
-    transpose,
+    split_planes,
+    subtract,
 )
+from planezip.model.cache import source_key
 from planezip.model.format import (
     BLOCK_BYTES,
     BLOCKS_PER_CHUNK,
@@ -37,7 +39,8 @@ U = np.uint64
 _BITS, _BEST, _TAG, _NONZERO, _MASK, _WIDTH, _POSITION, _PICK, _RUN, _PAYLOAD = (
     row * LANES for row in range(10)
 )
-_LAST, _LAST_TWO, _ZEROS, _RUNS, _LONG, _PLACED, _VERBATIM = (row * LANES for row in range(10, 17))
+_LAST, _LAST_TWO, _COUNTS = (row * LANES for row in range(10, 13))
+_A_ZERO, _A_RUN, _A_LONG_RUN, _A_POSITION, _A_VERBATIM = (U(1 << 8 * k) for k in range(5))
 _WORDS = BLOCK_BYTES // 8
 _ZERO_RUN, _ZERO = PlaneCode.ZERO_RUN.prefix[0], PlaneCode.ZERO.prefix[0]
 _ONES, _PRE_ZERO = PlaneCode.ONES.prefix[0], PlaneCode.PRE_ZERO.prefix[0]
@@ -46,62 +49,15 @@ _RAW, _ZVC, _DBX, _BX, _ZBX = (int(tag) for tag in Tag)
 
 
 @numba.njit
-def _unpack(words, symbols, w):
-    """Symbols of each lane from its 64-bit words."""
-    full = U((1 << w) - 1)
-    for i in range(64 * _WORDS // w):
-        source, into = words[(i * w >> 6) * LANES :], symbols[i * LANES :]
-        shift = U(i * w & 63)
-        for k in range(LANES):
-            into[k] = (source[k] >> shift) & full
-
-
-@numba.njit
-def _subtract(symbols, deltas, borrow, w):
-    """Deltas of each lane modulo 2^w, a zero behind them, and their plane w."""
-    n = 64 * _WORDS // w
-    full = U((1 << w) - 1)
-    for k in range(LANES):
-        borrow[k] = U(0)
-        deltas[(n - 1) * LANES + k] = U(0)
-    for i in range(n - 1):
-        first, second, into = symbols[i * LANES :], symbols[(i + 1) * LANES :], deltas[i * LANES :]
-        for k in range(LANES):
-            delta = second[k] - first[k]
-            into[k] = delta & full
-            borrow[k] |= (delta >> U(63)) << U(i)
-
-
-@numba.njit
-def _form_planes(values, planes, w):
-    """Planes 0 to w - 1 of the values of each lane."""
-    rows = 16 * LANES
-    if w == 16:
-        for k in range(rows):
-            low = values[k] | (values[rows + k] << U(16))
-            high = values[2 * rows + k] | (values[3 * rows + k] << U(16))
-            planes[k] = low | (high << U(32))
-    else:
-        for k in range(rows):
-            planes[k] = values[k] | (values[rows + k] << U(32))
-    transpose(planes, w)
-    if w == 32:
-        for k in range(rows):
-            planes[rows + k] = planes[k] >> U(32)
-        for k in range(rows):
-            planes[k] &= U(0xFFFFFFFF)
-
-
-@numba.njit
-def _price(planes, count, run_bits, dense, lane):
+def _price(planes, count, mask, run_bits, lane):
     """Bits of all codes and their payload, into row _BITS of ``lane``.
 
-    Symbols outside row _MASK do not count, those inside it are _WIDTH; ``dense`` says that
-    the mask is one row of ones from bit 0 on.
+    Symbols outside row ``mask`` of ``lane`` do not count.
     """
     for k in range(LANES):
-        for row in (_LAST, _LAST_TWO, _ZEROS, _RUNS, _LONG, _PLACED, _VERBATIM):
-            lane[row + k] = U(0)
+        lane[_LAST + k] = U(0)
+        lane[_LAST_TWO + k] = U(0)
+        lane[_COUNTS + k] = U(0)
     for p in range(count - 1, -1, -1):
         here = planes[p * LANES : (p + 1) * LANES]
         above = planes[(p + 1) * LANES : (p + 2) * LANES]
@@ -109,72 +65,65 @@ def _price(planes, count, run_bits, dense, lane):
             pre = here[k]
             x = pre ^ above[k]
             rest = x & (x - U(1))
-            low = x ^ rest
-            if dense:
-                neighbour = low << U(1)
-            else:
-                higher = lane[_MASK + k] & (U(0) - (low << U(1)))
-                neighbour = higher & (U(0) - higher)
+            higher = lane[mask + k] & (U(0) - ((x ^ rest) << U(1)))
+            pair = rest == (higher & (U(0) - higher))
+            # conditions as masks, 0 or -1; they count in bytes of a word
             zero = U(0) - U(x == U(0))
-            short = U(0) - (U(x == lane[_MASK + k]) | U(pre == U(0)))
-            placed = (U(0) - (U(rest == U(0)) | U(rest == neighbour))) & ~short
             last, two = lane[_LAST + k], lane[_LAST_TWO + k]
             lane[_LAST + k] = zero
             lane[_LAST_TWO + k] = zero & last
-            # counts, downwards: a mask is 0 or -1
-            lane[_ZEROS + k] += zero
-            lane[_RUNS + k] += zero & ~last
-            lane[_LONG + k] += zero & last & ~two
-            lane[_PLACED + k] += placed & ~zero
-            lane[_VERBATIM + k] += ~(short | placed | zero)
+            short = zero | (U(0) - (U(x == lane[mask + k]) | U(pre == U(0))))
+            placed = ~short & (U(0) - (U(rest == U(0)) | U(pair)))
+            lane[_COUNTS + k] += (
+                (zero & _A_ZERO)
+                | (zero & ~last & _A_RUN)
+                | (zero & last & ~two & _A_LONG_RUN)
+                | (placed & _A_POSITION)
+                | (~(short | placed) & _A_VERBATIM)
+            )
     for k in range(LANES):
-        width, verbatim = lane[_WIDTH + k], lane[_VERBATIM + k]
-        short = lane[_ZEROS + k] + verbatim + U(count)
-        zeros = U(3) * lane[_RUNS + k] + U(run_bits - 1) * lane[_LONG + k]
-        placed = log2_ceil(width) * lane[_PLACED + k]
-        lane[_BITS + k] = U(5) * short - zeros - placed - (width + U(1)) * verbatim
+        width = popcount(lane[mask + k])
+        counts = lane[_COUNTS + k]
+        zeros, runs = counts & U(255), (counts >> U(8)) & U(255)
+        long_runs, positions = (counts >> U(16)) & U(255), (counts >> U(24)) & U(255)
+        verbatim = counts >> U(32)
+        bits = U(3) * runs + U(run_bits - 1) * long_runs + U(5) * (U(count) - zeros - verbatim)
+        lane[_BITS + k] = bits + log2_ceil(width) * positions + (width + U(1)) * verbatim
 
 
 @numba.njit
-def _choose(words, symbols, deltas, planes, delta_planes, lane, w):
+def _choose(words, scratch, planes, delta_planes, lane, w):
     """Planes of the chunk in ``words``; tag and bits of each lane's winner in ``lane``."""
     n = 64 * _WORDS // w
     run_bits = 4 if w == 16 else 5
     every = U(0xFFFFFFFFFFFFFFFF) >> U(64 - n)
-    _unpack(words, symbols, w)
-    _subtract(symbols, deltas, delta_planes[w * LANES :], w)
-    _form_planes(symbols, planes, w)
-    _form_planes(deltas, delta_planes, w)
-    zeros = U(0)
+    subtract(words, scratch, delta_planes[w * LANES :], w)
+    split_planes(scratch, delta_planes, w)
+    copy(words[: 16 * LANES], scratch)
+    split_planes(scratch, planes, w)
     for k in range(LANES):
         lane[_NONZERO + k] = U(0)
     for p in range(w):
         plane = planes[p * LANES :]
         for k in range(LANES):
             lane[_NONZERO + k] |= plane[k]
+    zeros = U(0)
     for k in range(LANES):
-        mask = lane[_NONZERO + k]
-        zeros |= mask ^ every
+        zeros |= lane[_NONZERO + k] ^ every
         lane[_TAG + k] = U(_RAW)
         lane[_BEST + k] = U(w * n)
-        lane[_BITS + k] = U(n) + U(w) * popcount(mask)
+        lane[_BITS + k] = U(n) + U(w) * popcount(lane[_NONZERO + k])
         lane[_MASK + k] = every >> U(1)
-        lane[_WIDTH + k] = U(n - 1)
     _improve(lane, U(_ZVC), U(0))
-    _price(delta_planes, w + 1, run_bits, True, lane)
+    _price(delta_planes, w + 1, _MASK, run_bits, lane)
     _improve(lane, U(_DBX), U(w))
     for k in range(LANES):
         lane[_MASK + k] = every
-        lane[_WIDTH + k] = U(n)
-    _price(planes, w, run_bits, True, lane)
+    _price(planes, w, _MASK, run_bits, lane)
     _improve(lane, U(_BX), U(0))
-    if zeros == U(0):  # ZBX is BX and a mask
-        return
-    for k in range(LANES):
-        lane[_MASK + k] = lane[_NONZERO + k]
-        lane[_WIDTH + k] = popcount(lane[_MASK + k])
-    _price(planes, w, run_bits, False, lane)
-    _improve(lane, U(_ZBX), U(n))
+    if zeros != U(0):  # else ZBX is BX and a mask
+        _price(planes, w, _NONZERO, run_bits, lane)
+        _improve(lane, U(_ZBX), U(n))
 
 
 @numba.njit
@@ -261,7 +210,7 @@ def _code_planes(coded, codes, lane, w):
 
 
 @numba.njit
-def _write_control(body, m, size, lane, symbols, codes, w):
+def _write_control(body, m, size, lane, words, codes, w):
     """Control bits of ``m`` blocks into ``body``; where the payload starts into ``lane``."""
     n = 64 * _WORDS // w
     f, g = 0, 8 * size
@@ -272,7 +221,7 @@ def _write_control(body, m, size, lane, symbols, codes, w):
         word, fill = tag, U(TAG_BITS)
         at = 0
         if tag == U(_DBX):
-            word |= symbols[b] << fill
+            word |= (words[b] & U((1 << w) - 1)) << fill
             fill += U(w)
         elif tag == U(_ZVC) or tag == U(_ZBX):
             word |= mask << fill
@@ -308,7 +257,7 @@ def _write_control(body, m, size, lane, symbols, codes, w):
 
 
 @numba.njit
-def _write_payload(body, m, lane, words, symbols, coded, codes, w):
+def _write_payload(body, m, lane, words, coded, codes, w):
     """Payload of ``m`` blocks into ``body``."""
     n = 64 * _WORDS // w
     for b in range(m):
@@ -325,7 +274,8 @@ def _write_payload(body, m, lane, words, symbols, coded, codes, w):
             if tag == U(_RAW):
                 piece, length = words[row * LANES + b], U(64)
             elif tag == U(_ZVC):
-                piece = symbols[U(row * LANES + b)]
+                word_at = U((row * w >> 6) * LANES + b)
+                piece = (words[word_at] >> U(row * w & 63)) & U((1 << w) - 1)
                 length = U(w) & (U(0) - U(piece != U(0)))
             else:
                 code = codes[U(row * LANES + b)]
@@ -346,32 +296,15 @@ def _write_payload(body, m, lane, words, symbols, coded, codes, w):
         body[U(place)] |= word
 
 
-@numba.njit(nogil=True, cache=True)
-def encode_chunks(blocks, out, w):
-    """Wire format of whole chunks (the last one may be shorter).
-
-    Parameters
-    ----------
-    blocks : uint64[blocks, 16], read-only
-        Little-endian words of each block.
-    out : uint8[]
-        Room for the stream: HEADER_BYTES + CHUNK_BYTES for every chunk.
-    w : int
-        Symbol width, 16 or 32.
-
-    Returns
-    -------
-    int
-        Bytes written.
-    """
-    words = np.zeros(_WORDS * LANES, np.uint64)
-    symbols = np.zeros(64 * LANES, np.uint64)
-    deltas = np.zeros(64 * LANES, np.uint64)
+@numba.njit
+def _encode(blocks, out, w):
+    words = np.zeros((_WORDS + 1) * LANES, np.uint64)  # with a zero row behind
+    scratch = np.zeros(_WORDS * LANES, np.uint64)
     planes = np.zeros(34 * LANES, np.uint64)  # with a zero row above, as the next two
     delta_planes = np.zeros(34 * LANES, np.uint64)
     coded = np.zeros(34 * LANES, np.uint64)
     codes = np.zeros(34 * LANES, np.uint64)
-    lane = np.zeros(17 * LANES, np.uint64)
+    lane = np.zeros(13 * LANES, np.uint64)
     moves = np.zeros(6 * LANES, np.uint64)
     body = np.zeros(BLOCKS_PER_CHUNK * _WORDS + 2, np.uint64)
     body_bytes = body.view(np.uint8)
@@ -384,7 +317,7 @@ def encode_chunks(blocks, out, w):
             block = blocks[first + k]
             for i in range(_WORDS):
                 words[i * LANES + k] = block[i]
-        _choose(words, symbols, deltas, planes, delta_planes, lane, w)
+        _choose(words, scratch, planes, delta_planes, lane, w)
         bits = U(TAG_BITS * m)
         for k in range(m):
             bits += lane[_BEST + k]
@@ -394,8 +327,8 @@ def encode_chunks(blocks, out, w):
         if size < m * BLOCK_BYTES:
             _pick_planes(planes, delta_planes, coded, moves, lane, w)
             _code_planes(coded, codes, lane, w)
-            _write_control(body, m, size, lane, symbols, codes, w)
-            _write_payload(body, m, lane, words, symbols, coded, codes, w)
+            _write_control(body, m, size, lane, words, codes, w)
+            _write_payload(body, m, lane, words, coded, codes, w)
         else:
             for k in range(m):
                 for i in range(_WORDS):
@@ -406,3 +339,30 @@ def encode_chunks(blocks, out, w):
         copy(body_bytes[:size], out[at : at + size])
         at += size
     return at
+
+
+def _entry(key):
+    @numba.njit(nogil=True, cache=True)
+    def encode_chunks(blocks, out, w):
+        """Wire format of whole chunks (the last one may be shorter).
+
+        Parameters
+        ----------
+        blocks : uint64[blocks, 16], read-only
+            Little-endian words of each block.
+        out : uint8[]
+            Room for the stream: HEADER_BYTES + CHUNK_BYTES for every chunk.
+        w : int
+            Symbol width, 16 or 32.
+
+        Returns
+        -------
+        int
+            Bytes written.
+        """
+        return _encode(blocks, out, w) if key >= 0 else 0
+
+    return encode_chunks
+
+
+encode_chunks = _entry(source_key("bits", "format"))

@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planezip.model.errors import ErrorCode, StreamError
-from planezip.model.format import DEFAULT, HEADER_BYTES, TAG_BITS, Parameters, PlaneCode, Tag, log2_ceil
+from planezip.model.format import (
+    DEFAULT,
+    HEADER_BYTES,
+    TAG_BITS,
+    Parameters,
+    PlaneCode,
+    Tag,
+    log2_ceil,
+)
 
 __all__ = [
     "EncodedBlock",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from planezip.model.cache import source_key
 from planezip.model.format import (
     BLOCK_BYTES,
     BLOCKS_PER_CHUNK,
@@ -138,7 +139,7 @@ def _finish(a, n, w, lanes, out):
         pre = U(a[_PRE * lanes + k])
         count = U(n) - U(a[_ZEROS * lanes + k])
         position = _log2_ceil(count, w)
-        out[0, k] = TAG_BITS + 1024
+        out[0, k] = TAG_BITS + 8 * BLOCK_BYTES
         out[1, k] = U(TAG_BITS + n) + U(w) * count
         bits = _plane_bits(
             one,
@@ -187,7 +188,7 @@ def _finish(a, n, w, lanes, out):
 @numba.njit(inline="always")
 def _run(blocks, a, out, w, lanes, bits, best, tags):
     """Wire bytes of ``blocks`` (chunks from the first one on); fills what is not empty."""
-    n = 1024 // w
+    n = 8 * BLOCK_BYTES // w
     total = 0
     body = 0
     for first in range(0, blocks.shape[0], lanes):
@@ -220,15 +221,22 @@ def _run(blocks, a, out, w, lanes, bits, best, tags):
     return total
 
 
-@numba.njit(nogil=True, cache=True)
-def run_16(blocks, bits, best, tags):
-    a = np.empty((_ROWS + 64) * _LANES16, np.uint16)
-    out = np.empty((6, _LANES16), np.int32)
-    return _run(blocks, a, out, 16, _LANES16, bits, best, tags)
+def _entries(key):
+    @numba.njit(nogil=True, cache=True)
+    def run_16(blocks, bits, best, tags):
+        """Wire bytes of uint16 [blocks, 64]; fills bits, best and tags unless they are empty."""
+        a = np.empty((_ROWS + 64) * _LANES16 * (key >= 0), np.uint16)
+        out = np.empty((6, _LANES16), np.int32)
+        return _run(blocks, a, out, 16, _LANES16, bits, best, tags)
+
+    @numba.njit(nogil=True, cache=True)
+    def run_32(blocks, bits, best, tags):
+        """The same of uint32 [blocks, 32]."""
+        a = np.empty((_ROWS + 32) * _LANES32 * (key >= 0), np.uint32)
+        out = np.empty((6, _LANES32), np.int32)
+        return _run(blocks, a, out, 32, _LANES32, bits, best, tags)
+
+    return run_16, run_32
 
 
-@numba.njit(nogil=True, cache=True)
-def run_32(blocks, bits, best, tags):
-    a = np.empty((_ROWS + 32) * _LANES32, np.uint32)
-    out = np.empty((6, _LANES32), np.int32)
-    return _run(blocks, a, out, 32, _LANES32, bits, best, tags)
+run_16, run_32 = _entries(source_key("format"))
