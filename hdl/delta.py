@@ -19,6 +19,7 @@ from planezip.model.format import DEFAULT, Parameters
 __all__ = [
     "Delta",
     "beat_bits",
+    "by_width",
     "deltas",
     "strobe",
     "symbol_beat",
@@ -57,6 +58,14 @@ def strobe(payload: Any) -> wiring.Signature:
 def width_shape(parameters: Parameters) -> range:
     """Shape of an index into ``parameters.symbol_bits``; one bit also where there is one width."""
     return range(max(2, len(parameters.symbol_bits)))
+
+
+def by_width(width: Value, choices: Sequence[Any]) -> Value:
+    """The choice with the number ``width``."""
+    value = Value.cast(choices[0])
+    for index, choice in enumerate(choices[1:], start=1):
+        value = Mux(width == index, choice, value)
+    return value
 
 
 def symbol_beat(parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> data.StructLayout:
@@ -110,6 +119,19 @@ def xor_adjacent(beat: Value, tops: Value | None, width: Value, parameters: Para
         else:
             above.append(beat[k + 1])
     return beat ^ Cat(above)
+
+
+def _subtract(a: Value, b: Value) -> Value:
+    """``a - b`` modulo 2**len, in thirds: the borrow skips the middle one, the longest path."""
+    third = -(-len(a) // 3)
+    low = a[:third] - b[:third]
+    borrow = a[:third] < b[:third]
+    middle_a, middle_b = a[third : 2 * third], b[third : 2 * third]
+    skips = (middle_a < middle_b) | ((middle_a == middle_b) & borrow)
+    zero = Const(0, 1)
+    middle = (Cat(zero, middle_a) - Cat(borrow, middle_b))[1 : third + 1]
+    high = (Cat(zero, a[2 * third :]) - Cat(skips, b[2 * third :]))[1 : len(a) - 2 * third + 1]
+    return Cat(low[:third], middle, high)
 
 
 class Delta(wiring.Component):
@@ -166,7 +188,7 @@ class Delta(wiring.Component):
                 subtrahend += [other, Const(0, 1)]
                 ends.append(end)
             difference = Signal(wide + group, name=f"difference_{word}")
-            m.d.comb += difference.eq(Cat(minuend) - Cat(subtrahend))
+            m.d.comb += difference.eq(_subtract(Cat(minuend), Cat(subtrahend)))
             for k, end in enumerate(ends):
                 field = difference[k * (narrow + 1) : (k + 1) * (narrow + 1)]
                 values.append(field[:narrow])

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Const, Module, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.comparator import size_bits
-from planezip.hdl.delta import width_shape
+from planezip.hdl.delta import by_width, width_shape
 from planezip.hdl.plane_status import classes
 from planezip.hdl.summary import PlaneClass
 from planezip.model.format import DEFAULT, TAG_BITS, Parameters, Tag, log2_ceil
 
-__all__ = ["PlaneCost", "by_width", "count", "planes_bits"]
+__all__ = ["PlaneCost", "count", "planes_bits"]
 
 
 def planes_bits(
@@ -50,14 +50,6 @@ def count(flags: Sequence[Value]) -> Value:
             sums[k] + sums[k + 1] if k + 1 < len(sums) else sums[k] for k in range(0, len(sums), 2)
         ]
     return sums[0]
-
-
-def by_width(width: Value, choices: Sequence[Any]) -> Value:
-    """The choice with the number ``width``."""
-    value = Value.cast(choices[0])
-    for index, choice in enumerate(choices[1:], start=1):
-        value = Mux(width == index, choice, value)
-    return value
 
 
 class PlaneCost(wiring.Component):

@@ -21,7 +21,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from planezip.hdl.delta import beat_bits, strobe, width_shape, xor_adjacent
+from planezip.hdl.delta import beat_bits, by_width, strobe, width_shape, xor_adjacent
 from planezip.hdl.summary import PlaneClass, plane_class
 from planezip.model.format import DEFAULT, Parameters, Tag
 from planezip.model.reference import plane_code, transform
@@ -169,9 +169,13 @@ class PlaneStatus(wiring.Component):
             "sparse": ~beat.keep.all(),
         }
         for tag in sorted(self._encodings):
-            for index, w in enumerate(p.symbol_bits):
-                pairs = self._kept_pairs if tag == Tag.ZBX else self._pairs
-                found[f"{tag.name}_{index}"] = pairs(m, words, w)
+            pairs = self._kept_pairs if tag == Tag.ZBX else self._pairs
+            by_plane: list[Value] = []
+            for w in p.symbol_bits:
+                planes = pairs(m, words, w)
+                unused = Const(0, p.symbol_bits[-1] - w)
+                by_plane.append(Cat(planes[:w], unused, planes[w:]))
+            found[tag.name] = by_width(beat.width, by_plane)
         for name, value in found.items():
             before = accumulator(name, len(value))
             m.d.sync += state[name].eq(before | _only_if(valid, value))
@@ -253,7 +257,7 @@ class PlaneStatus(wiring.Component):
         slots = []
         for slot in range(-1, wide):
             choices = []
-            for index, w in enumerate(p.symbol_bits):
+            for w in p.symbol_bits:
                 plane = w - 1 - slot
                 if slot >= 0:
                     columns = [plane + k for k in range(0, wide, w)] if plane >= 0 else []
@@ -264,12 +268,9 @@ class PlaneStatus(wiring.Component):
                 if not columns or (plane == w and tag != Tag.DBX):
                     choices.append(Const(PlaneClass.VERBATIM.value, 3))
                     continue
-                pair = state[f"{tag.name}_{index}"][plane]
+                pair = state[tag.name][plane if slot >= 0 else wide]
                 choices.append(self._class(tag, state, columns, pair))
-            value = choices[0]
-            for index, choice in enumerate(choices[1:], start=1):
-                value = Mux(width == index, choice, value)
-            slots.append(value)
+            slots.append(by_width(width, choices))
         return Cat(slots)
 
     def _class(self, tag: Tag, state: dict[str, Signal], columns: list[int], pair: Value) -> Value:

@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.compaction import keep_flags
 from planezip.hdl.comparator import Comparator
-from planezip.hdl.delta import Delta, strobe, symbol_beat
-from planezip.hdl.plane_cost import PlaneCost, by_width, count
+from planezip.hdl.delta import Delta, by_width, strobe, symbol_beat
+from planezip.hdl.plane_cost import PlaneCost, count
 from planezip.hdl.plane_status import PlaneStatus, block_classes, classes
 from planezip.hdl.summary import PlaneClass, block_summary
 from planezip.model.format import DEFAULT, TAG_BITS, Parameters, Tag
