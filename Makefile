@@ -42,7 +42,7 @@ verilog: $(SIM_SET) ## write the hardware as Verilog to build/verilog/
 
 .PHONY: bench
 bench: $(TEST_SET) ## speed and ratio of the golden codec beside other compressors
-	@$(PY) -m tests.bench
+	@$(PY) -m tests.bench_codec
 
 .PHONY: lock
 lock: ## pin the versions in requirements/*.txt anew

@@ -14,32 +14,10 @@ import planezip.model as pz
 from planezip.model import generate, reference
 from planezip.model.format import DEFAULT, PlaneCode, Tag
 from planezip.model.measure import measure, wire_bytes
+from tests.agreement import assert_agreement
 
 SHARED = Path(os.environ.get("PLANEZIP_SHARED", Path(__file__).parents[2] / "shared"))
 WIDTHS = (16, 32)
-
-
-def assert_agreement(blocks: np.ndarray, w: int) -> None:
-    """The encoder writes each block in the tag and the bits that the size model has for it.
-
-    A chunk of 32 copies of a block has 4 bytes for each bit of it; its first three bits
-    are the tag. The decoder returns all of them.
-    """
-    sizes = measure(blocks, w)
-    np.testing.assert_array_equal(sizes.best_bits, sizes.bits.min(axis=1))
-    np.testing.assert_array_equal(sizes.tag, sizes.bits.argmin(axis=1))
-    for at in range(0, len(blocks), 4000):
-        rows = slice(at, at + 4000)
-        copies = np.repeat(blocks[rows], 32, axis=0)
-        wire = pz.encode_bytes(copies.reshape(-1), w)
-        assert pz.decode_bytes(wire, copies.nbytes, w) == copies.tobytes()
-        assert len(wire) == wire_bytes(copies, w)
-        index = pz.Stream("uint8", copies.shape, wire).chunk_index()
-        size = np.diff(index) - 2
-        np.testing.assert_array_equal(size, np.minimum(4 * sizes.best_bits[rows], 4096))
-        tag = np.frombuffer(wire, np.uint8)[index[:-1] + 2] & 7
-        coded = size < 4096
-        np.testing.assert_array_equal(tag[coded], sizes.tag[rows][coded])
 
 
 @pytest.mark.parametrize("w", WIDTHS)

@@ -1,0 +1,199 @@
+"""Speed, size and memory of the golden codec beside other compressors (`make bench`).
+
+Real activations, at least 100 MB per dtype (a smaller sample is repeated), one thread
+each, all codecs in turn in each of five rounds, medians. Speed counts processor time, so
+that other processes do not count; two threads are timed by the clock. Prints a table and
+writes build/bench/codec.json.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import blosc2
+import lz4.block
+import numpy as np
+import zstandard
+
+import planezip.model as pz
+from planezip.model import dtypes, measure
+from tests.bench_data import SHARED, real_data
+
+ROOT = Path(__file__).resolve().parents[1]
+ROUNDS = 5
+LEAST_BYTES = 100_000_000
+
+Codec = tuple[Callable[[bytes], object], Callable[[object, int], object] | None]
+
+
+def codecs(dtype: str) -> Iterator[tuple[str, Codec]]:
+    """Name, compressor and decompressor; a compressor may return just a size."""
+    w, item = dtypes.symbol_bits(dtype), dtypes.dtype_of(dtype).itemsize
+    yield (
+        "planezip",
+        (lambda data: pz.encode_bytes(data, w), lambda c, n: pz.decode_bytes(c, n, w)),
+    )
+    yield (
+        "planezip size model",
+        (lambda data: measure.wire_bytes(np.frombuffer(data, np.uint8), w), None),
+    )
+    if dtype in ("bfloat16", "float32"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import zipnn
+        z = zipnn.ZipNN(bytearray_dtype=dtype, threads=1)
+        yield "zipnn", (z.compress, lambda c, n: z.decompress(c))
+    one = {"codec": blosc2.Codec.LZ4, "filters": [blosc2.Filter.BITSHUFFLE], "clevel": 1}
+    blosc2.set_nthreads(1)
+    yield (
+        "blosc2 bitshuffle+lz4",
+        (
+            lambda data: blosc2.compress2(data, typesize=item, nthreads=1, **one),
+            lambda c, n: blosc2.decompress2(c, nthreads=1),
+        ),
+    )
+    yield "lz4", (lz4.block.compress, lambda c, n: lz4.block.decompress(c))
+    zstd = zstandard.ZstdCompressor(1)
+    yield "zstd-1", (zstd.compress, lambda c, n: zstandard.ZstdDecompressor().decompress(c))
+
+
+def seconds(function: Callable[..., object], *arguments: object) -> tuple[float, object]:
+    """Processor time of a call, and its result."""
+    start = time.process_time()
+    result = function(*arguments)
+    return time.process_time() - start, result
+
+
+def compare(dtype: str, data: bytes) -> list[dict[str, object]]:
+    """One row per codec."""
+    every = dict(codecs(dtype))
+    times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in every}
+    wire: dict[str, int] = {}
+    for compress, decompress in every.values():  # compile, fill caches
+        small = compress(bytearray(data[:1_000_000]))
+        if decompress:
+            decompress(small, 1_000_000)
+    for _ in range(ROUNDS):
+        for name, (compress, decompress) in every.items():
+            copy = bytearray(data)  # ZipNN reorders its input in place
+            spent, packed = seconds(compress, copy)
+            times[name][0].append(spent)
+            wire[name] = packed if isinstance(packed, int) else len(packed)
+            if decompress:
+                spent, back = seconds(decompress, packed, len(data))
+                times[name][1].append(spent)
+                if bytes(back) != data:
+                    raise AssertionError(f"{name} does not return its input")
+    return [
+        {
+            "dtype": dtype,
+            "codec": name,
+            "raw_bytes": len(data),
+            "wire_bytes": wire[name],
+            "ratio": len(data) / wire[name],
+            "compress_mb_per_s": len(data) / statistics.median(times[name][0]) / 1e6,
+            "decompress_mb_per_s": len(data) / statistics.median(times[name][1]) / 1e6
+            if times[name][1]
+            else None,
+        }
+        for name in every
+    ]
+
+
+def scaling(dtype: str, data: bytes) -> dict[str, object]:
+    """Speed-up of two threads over one, by the clock."""
+    array = np.frombuffer(data, dtypes.dtype_of(dtype))
+    best = {}
+    for threads in (1, 2) * ROUNDS:
+        start = time.perf_counter()
+        stream = pz.encode(array, threads=threads)
+        middle = time.perf_counter()
+        pz.decode(stream, threads=threads)
+        spent = middle - start, time.perf_counter() - middle
+        best[threads] = [min(pair) for pair in zip(best.get(threads, spent), spent, strict=True)]
+    return {
+        "dtype": dtype,
+        "encode": best[1][0] / best[2][0],
+        "decode": best[1][1] / best[2][1],
+    }
+
+
+MEMORY = """
+import sys, numpy as np, planezip.model as pz
+def status(key):
+    line = next(x for x in open('/proc/self/status') if x.startswith(key))
+    return int(line.split()[1]) * 1024
+def above(function, kept):
+    open('/proc/self/clear_refs', 'w').write('5')
+    before = status('VmRSS')
+    result = function()
+    return status('VmHWM') - before - kept(result), result
+count = int(sys.argv[1])
+data = np.random.default_rng(0).normal(size=1 << 16).astype(np.float32)
+data = np.tile(data, count // data.nbytes)
+pz.decode(pz.encode(data[:4096], threads=2), threads=2)
+pz.ratio(data[:4096])
+encode, stream = above(lambda: pz.encode(data, threads=2), lambda s: s.wire_bytes)
+decode, _ = above(lambda: pz.decode(stream, threads=2), lambda a: a.nbytes)
+size, _ = above(lambda: pz.ratio(data), lambda r: 0)
+print(encode, decode, size)
+"""
+
+
+def memory(count: int) -> dict[str, int]:
+    """Peak memory above the warm process, input and output, in bytes; two threads."""
+    run = [sys.executable, "-c", MEMORY, str(count)]
+    encode, decode, size = subprocess.run(run, check=True, capture_output=True).stdout.split()
+    return {"raw_bytes": count, "encode": int(encode), "decode": int(decode), "ratio": int(size)}
+
+
+def main() -> None:
+    rows, speedups = [], []
+    print(f"{'':31}{'size':>8}{'compress':>17}{'decompress':>17}")
+    print(f"{'dtype, codec':31}{'ratio':>8}{'MB/s':>8}{'planezip':>9}{'MB/s':>8}{'planezip':>9}")
+    for dtype, sample in real_data().items():
+        data = np.tile(sample, -(-LEAST_BYTES // sample.size)).tobytes()
+        measured = compare(dtype, data)
+        rows += measured
+        own = measured[0]
+        for row in measured:
+            text = f"{dtype + ', ' + row['codec']:31}{row['ratio']:8.3f}"
+            for key in ("compress_mb_per_s", "decompress_mb_per_s"):
+                if row[key]:
+                    text += f"{row[key]:8.0f}{own[key] / row[key]:8.2f}x"
+            print(text, flush=True)
+        if dtype in ("bfloat16", "float32"):
+            speedups.append(scaling(dtype, data))
+    for s in speedups:
+        print(f"two threads, {s['dtype']}: encode {s['encode']:.2f}x, decode {s['decode']:.2f}x")
+    extra = [memory(count) for count in (1 << 26, 1 << 28)]
+    for m in extra:
+        print(
+            f"memory beyond {m['raw_bytes'] >> 20} MB in and out, MB: encode "
+            f"{m['encode'] / 1e6:.1f}, decode {m['decode'] / 1e6:.1f}, ratio {m['ratio'] / 1e6:.1f}"
+        )
+    file = ROOT / "build" / "bench" / "codec.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    report = {
+        "version": 1,
+        "machine": platform.processor() or platform.machine(),
+        "source": "shared" if SHARED.exists() else "shipped sample, repeated",
+        "rounds": ROUNDS,
+        "codecs": rows,
+        "two_threads": speedups,
+        "memory_bytes": extra,
+    }
+    file.write_text(json.dumps(report, indent=1) + "\n")
+    print(f"written: {file.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
