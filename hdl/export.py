@@ -14,10 +14,12 @@ from amaranth.back import rtlil
 
 __all__ = ["ExportError", "verilog"]
 
-# What amaranth.back.verilog does, run by the native yosys of the pyosys wheel: ten times
-# as fast as the WebAssembly one. With ``flatten``, one module with few named wires.
-_SCRIPT = ("proc -nomux -norom", "memory_collect")
-# ("opt -full" alone stops at registers that are constant; Icarus can't read functions for $pmux.)
+# Combinational logic is written as assignments: an `always @*` block is not evaluated at
+# time zero, and Icarus then keeps X until an input changes. Nor can Icarus read the
+# functions that stand for $pmux cells. (yosys is the native one of the pyosys wheel, ten
+# times as fast as Amaranth's own.)
+_SCRIPT = ("proc", "pmuxtree", "memory_collect", "opt_clean")
+# One module with few named wires; "opt -full" alone stops at registers that are constant.
 _FLATTEN = (
     "proc",
     "flatten",

@@ -32,6 +32,8 @@ from tb.bench import ARGUMENTS, arguments_to_json
 
 __all__ = [
     "BUILD",
+    "DEFAULT_SEED",
+    "ROOT",
     "SIMULATORS",
     "BenchFailure",
     "SimulatorMissing",
@@ -39,6 +41,7 @@ __all__ = [
     "build",
     "default_simulator",
     "icarus_missing",
+    "locked",
     "run_bench",
     "run_tests",
     "simulator_version",
@@ -109,7 +112,8 @@ def simulator_version(simulator: str) -> str:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which is made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -167,7 +171,7 @@ def _share_runtime(folder: Path, waves: str, *, keep: bool) -> None:
             for name in _RUNTIME:
                 shutil.copy(shared / name, folder)
     elif not (shared / "complete").exists():
-        with _locked(shared):
+        with locked(shared):
             for name in _RUNTIME:
                 shutil.copy(folder / name, shared)
             (shared / "complete").touch()
@@ -200,7 +204,7 @@ def build(sources: Sources, simulator: str) -> Path:
         ).encode()
     ).hexdigest()[:12]
     folder = BUILD / simulator / f"{sources.top}-{key}"
-    with _locked(folder):
+    with locked(folder):
         if (folder / "built").exists():
             return folder
         paths = []
@@ -257,7 +261,7 @@ def run_tests(
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))  # the runner hands it on as PYTHONPATH
     seed = os.environ.get("COCOTB_RANDOM_SEED") or str(DEFAULT_SEED)
-    with _locked(run_folder):
+    with locked(run_folder):
         with suppress(RuntimeError, SystemExit):  # the results tell
             runner.test(
                 test_module=test_module,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +15,14 @@ from amaranth.hdl import Shape
 from planezip.hdl.export import verilog
 from tb.harness.lanes import Lane
 from tb.harness.tensors import Tensor
-from tb.run import DEFAULT_SEED, Sources, build, run_tests, simulator_version
+from tb.run import BUILD, DEFAULT_SEED, ROOT, Sources, build, locked, run_tests, simulator_version
 
-__all__ = ["WINDOW_BLOCKS", "BulkFailure", "Result", "Stalls", "build_lane", "run_lane"]
+__all__ = ["WINDOW_BLOCKS", "Result", "Stalls", "build_lane", "run_lane"]
 
 FOLDER = Path(__file__).resolve().parent
 WINDOW_BLOCKS = 32
 _HEXDIGITS_SHOWN = 160
 _SHOWN = 10
-
-
-class BulkFailure(AssertionError):
-    """A lane gave something else than the golden codec, hung, or was too slow."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def build_lane(lane: Lane, simulator: str = "verilator") -> tuple[Path, Sources]
         }.items()
     }
     files = {
-        "lane.v": verilog(component, lane.name, flatten=simulator == "verilator"),
+        "lane.v": _verilog(lane),
         "adapter.v": _adapter(lane, widths),
         "harness.v": (FOLDER / "harness.v").read_text(),
     }
@@ -85,6 +83,24 @@ def build_lane(lane: Lane, simulator: str = "verilator") -> tuple[Path, Sources]
         public=False,
     )
     return build(sources, simulator), sources
+
+
+def _verilog(lane: Lane) -> str:
+    """The lane's Verilog, exported anew only if a source of it has changed."""
+    digest = hashlib.sha256(repr((lane.name, lane.parameters)).encode())
+    for package in ("amaranth", "pyosys"):
+        digest.update(metadata.version(package).encode())
+    for source in sorted(
+        [*(ROOT / "hdl").glob("*.py"), *(ROOT / "model").glob("*.py"), *FOLDER.glob("*.py")]
+    ):
+        digest.update(source.read_bytes())
+    path = BUILD / "verilog" / f"{lane.name}-{digest.hexdigest()[:12]}.v"
+    with locked(path.parent):
+        if not path.exists():
+            written = path.with_suffix(".tmp")
+            written.write_text(verilog(lane.make(lane.parameters), lane.name, flatten=True))
+            written.replace(path)
+    return path.read_text()
 
 
 def _adapter(lane: Lane, widths: Mapping[str, int]) -> str:

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from planezip.hdl.types import ElementType, Mode, beat, chunk_report, descriptor
 from planezip.model import encode_bytes, sizes
-from planezip.model.format import BLOCK_BYTES, BLOCKS_PER_CHUNK, CHUNK_BYTES, DEFAULT, Tag
+from planezip.model.format import (
+    BLOCK_BYTES,
+    BLOCKS_PER_CHUNK,
+    CHUNK_BYTES,
+    DEFAULT,
+    HEADER_BYTES,
+    Tag,
+)
 from tb.harness.tensors import Tensor
 from tb.layouts import pack
 
@@ -45,9 +52,9 @@ def descriptors(tensors: Sequence[Tensor]) -> bytes:
         pack(
             layout,
             {
-                "dtype": ElementType[tensor.dtype.upper()],
+                "dtype": getattr(ElementType, tensor.dtype.upper()),
                 "raw_bytes": len(tensor.data),
-                "mode": Mode[tensor.mode.upper()],
+                "mode": getattr(Mode, tensor.mode.upper()),
                 "tag": k % 256,
             },
         )
@@ -77,7 +84,8 @@ def _marks(count: int, per_block: int | None) -> NDArray[np.uint8]:
 
 def raw_words(data: bytes) -> bytes:
     """Records of a tensor on an input of plain 32-byte words."""
-    words = _padded(data, RAW_BYTES)[:, ::-1]
+    noise = np.random.default_rng(len(data)).bytes(-len(data) % RAW_BYTES)  # to be ignored
+    words = _padded(data + noise, RAW_BYTES)[:, ::-1]
     return np.hstack([words, _marks(len(words), BLOCK_BYTES // RAW_BYTES)]).tobytes()
 
 
@@ -100,7 +108,8 @@ def compressor_records(tensors: Sequence[Tensor]) -> Records:
     output, reports = [], []
     for tensor in tensors:
         wire = encode_bytes(tensor.data, tensor.symbol_bits)
-        output.append(beats(tensor.data if tensor.mode == "bypass" else wire, WIRE_BYTES))
+        sent = {"stream": wire, "bypass": tensor.data, "measure": b""}[tensor.mode]
+        output.append(beats(sent, WIRE_BYTES))
         reports += [pack(layout, fields) for fields in _reports(tensor, wire)]
     return Records(
         descriptors(tensors),
@@ -111,18 +120,19 @@ def compressor_records(tensors: Sequence[Tensor]) -> Records:
 
 
 def _reports(tensor: Tensor, wire: bytes) -> Iterable[dict[str, object]]:
-    """Chunk reports of a tensor; header sizes from ``wire``, tags from the size model."""
+    """Chunk reports of a tensor; sizes from the headers in ``wire``, tags from the size model."""
     padded = tensor.data + bytes(-len(tensor.data) % BLOCK_BYTES)
     tags = sizes(np.frombuffer(padded, np.uint8), tensor.symbol_bits).tag
     at = 0
     for start in range(0, len(padded), CHUNK_BYTES):
-        size = int.from_bytes(wire[at : at + 2], "little")
-        at += 2 + size
-        first = start // BLOCK_BYTES
-        counts = np.bincount(tags[first : first + BLOCKS_PER_CHUNK], minlength=len(Tag))
-        yield {
-            "body_bytes": size,
-            "blocks": [int(count) for count in counts],
-            "raw": size == min(CHUNK_BYTES, len(padded) - start),
-            "last": start + CHUNK_BYTES >= len(padded),
-        }
+        size = int.from_bytes(wire[at : at + HEADER_BYTES], "little")
+        at += HEADER_BYTES + size
+        chunk = tags[start // BLOCK_BYTES :][:BLOCKS_PER_CHUNK]
+        counts = [int(count) for count in np.bincount(chunk, minlength=len(Tag))]
+        raw = size == len(chunk) * BLOCK_BYTES
+        if tensor.mode == "bypass":
+            size, raw = len(tensor.data[start : start + CHUNK_BYTES]), True
+        if raw:  # counted as RAW, whatever the blocks' winners
+            counts = [len(chunk) if tag == Tag.RAW else 0 for tag in Tag]
+        last = start + CHUNK_BYTES >= len(padded)
+        yield {"body_bytes": size, "blocks": counts, "raw": raw, "last": last}

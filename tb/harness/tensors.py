@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from planezip.model.format import BLOCK_BYTES, BLOCKS_PER_CHUNK
 
-__all__ = ["Tensor", "as_blocks", "cut", "distinct"]
+__all__ = ["DTYPES", "Blocks", "Tensor", "as_blocks", "cut", "distinct"]
 
 Blocks = NDArray[np.uint8]
-_DTYPES = {16: ("bfloat16", "float16"), 32: ("float32", "int64", "uint8", "bool", "int16")}
+DTYPES = {16: ("bfloat16", "float16"), 32: ("float32", "int64", "uint8", "bool", "int16")}
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Tensor:
 
     @property
     def symbol_bits(self) -> int:
-        return 16 if self.dtype in _DTYPES[16] else 32
+        return 16 if self.dtype in DTYPES[16] else 32
 
     @property
     def blocks(self) -> int:
@@ -40,11 +40,13 @@ def as_blocks(parts: Iterable[bytes]) -> Blocks:
     return np.frombuffer(b"".join(padded), np.uint8).reshape(-1, BLOCK_BYTES)
 
 
-def distinct(blocks: Blocks, seen: set[bytes]) -> Blocks:
-    """The blocks that are not in ``seen`` yet, each once, in order; they are added to it."""
-    keep = []
+def distinct(blocks: Blocks, seen: set[bytes], limit: int | None = None) -> Blocks:
+    """The first ``limit`` blocks not in ``seen`` yet, each once; they are added to it."""
+    keep: list[int] = []
     for k, block in enumerate(blocks):
         key = block.tobytes()
+        if len(keep) == limit:
+            break
         if key not in seen:
             seen.add(key)
             keep.append(k)
@@ -76,7 +78,8 @@ def cut(blocks: Blocks, w: int, seed: int, seen: set[bytes], empty: float = 0.0)
     bytes follows.
     """
     rng = random.Random(seed)
-    tensors, at = [], 0
+    tensors: list[Tensor] = []
+    at = 0
     for length in _lengths(rng):
         if at >= len(blocks):
             return tensors
@@ -89,7 +92,7 @@ def cut(blocks: Blocks, w: int, seed: int, seen: set[bytes], empty: float = 0.0)
             if tail not in seen:
                 seen.add(tail)
                 data = data[: len(data) - BLOCK_BYTES + left]
-        tensors.append(Tensor(rng.choice(_DTYPES[w]), data))
+        tensors.append(Tensor(rng.choice(DTYPES[w]), data))
         if rng.random() < empty:
-            tensors.append(Tensor(rng.choice(_DTYPES[w]), b""))
+            tensors.append(Tensor(rng.choice(DTYPES[w]), b""))
     return tensors

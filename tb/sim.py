@@ -1,0 +1,228 @@
+"""`make sim`: unit benches, then the lanes on real and generated data; a table and a report.
+
+The lanes are built for Verilator on one core while the unit benches run on the other.
+SIM=icarus or SIM=verilator restricts everything to one simulator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tb.harness.bulk import Stalls, build_lane, run_lane
+from tb.harness.lanes import LANES, Lane
+from tb.harness.sets import Sets, shared_folder
+from tb.harness.tensors import Tensor
+from tb.report import Report, Run, table
+from tb.run import (
+    BUILD,
+    DEFAULT_SEED,
+    ROOT,
+    BenchFailure,
+    SimulatorMissing,
+    Sources,
+    default_simulator,
+    icarus_missing,
+    simulator_version,
+)
+
+__all__ = ["main"]
+
+BLOCKS = 100_000  # per width and lane, shipped and generated ones together
+FULL_BLOCKS = 500_000  # generated ones of make sim-full
+ICARUS_BLOCKS = 2_000
+WIDTHS = (16, 32)
+_STALLED = (Stalls(1, 1), Stalls(2, 3), Stalls(4, 2), Stalls(3, 4))
+_PATTERNS = ("none", "half", "bursts", "most", "cyclic")
+_PROBLEMS_SHOWN = 5
+_NONE = Stalls()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be done."""
+
+    lane: Lane
+    simulator: str
+    symbol_bits: int | None
+    data: str
+    tensors: Sequence[Tensor]
+    stalls: Stalls = _NONE
+    reset_at: int = 0
+
+
+def jobs(lane: Lane, simulators: Sequence[str], seed: int, full: bool) -> Iterator[Job]:
+    """The runs of a lane; no block of a width is in two of them."""
+    sets = Sets(seed)
+    thorough = full or "verilator" not in simulators
+    for w in WIDTHS:
+        if "icarus" in simulators:
+            yield Job(lane, "icarus", w, "corner", sets.corner(w), Stalls(1, 2))
+            if thorough:
+                yield Job(lane, "icarus", w, "generated", sets.generated(w, ICARUS_BLOCKS))
+        if "verilator" in simulators:
+            yield Job(lane, "verilator", w, "corner", sets.corner(w, passes=4))
+            yield Job(lane, "verilator", w, "real", sets.real(w))
+            if full and shared_folder():
+                yield Job(lane, "verilator", w, "shared", sets.shared(w))
+            blocks = FULL_BLOCKS if full else BLOCKS - sets.blocks(w)
+            yield Job(lane, "verilator", w, "generated", sets.generated(w, blocks))
+    bulk = "verilator" if "verilator" in simulators else "icarus"
+    for stalls in _STALLED if full or bulk == "verilator" else _STALLED[:2]:
+        yield Job(
+            lane, bulk, None, "mixed", _both(sets, 500 if bulk == "verilator" else 50), stalls
+        )
+    yield Job(lane, bulk, None, "reset", _both(sets, 100), Stalls(2, 2), reset_at=1001)
+
+
+def _both(sets: Sets, blocks: int) -> list[Tensor]:
+    """Tensors of both widths in turn."""
+    narrow, wide = (sets.generated(w, blocks) for w in WIDTHS)
+    longer = narrow if len(narrow) > len(wide) else wide
+    pairs = [tensor for pair in zip(narrow, wide, strict=False) for tensor in pair]
+    return pairs + longer[len(pairs) // 2 :]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run everything; 0 if all is well, 1 if something is wrong, 2 for a wrong call."""
+    parser = argparse.ArgumentParser(prog="python -m tb.sim", description=__doc__)
+    parser.add_argument("--full", action="store_true", help="all data, no time limit")
+    parser.add_argument("--no-benches", action="store_true", help="only the lanes")
+    arguments = parser.parse_args(argv)
+    try:
+        only = os.environ.get("SIM") and default_simulator()
+    except SimulatorMissing as error:
+        print(f"planezip: {error}", file=sys.stderr)
+        return 2
+    simulators = [only] if only else ["verilator"] + (["icarus"] if not icarus_missing() else [])
+    seed = int(os.environ.get("COCOTB_RANDOM_SEED") or DEFAULT_SEED)
+    versions = ", ".join(f"{name} {simulator_version(name)}" for name in simulators)
+    print(f"planezip {metadata.version('planezip')}: {versions}, seed {seed}", flush=True)
+    if not only and icarus_missing():
+        print(f"WITHOUT ICARUS, and without its checks for X: {icarus_missing()}", flush=True)
+    with ThreadPoolExecutor(1) as builder, ThreadPoolExecutor(2) as runner:
+        builds = {
+            (lane.name, name): builder.submit(build_lane, lane, name)
+            for lane in LANES
+            for name in simulators
+        }
+        benches = {} if arguments.no_benches else _benches(BUILD / "benches.xml")
+        pending = [
+            (job, runner.submit(_run, job, builds[job.lane.name, job.simulator]))
+            for lane in LANES
+            for job in jobs(lane, simulators, seed, arguments.full)
+        ]
+        runs = [_told(job, future) for job, future in pending]
+    report = BUILD / "report.json"
+    Report(metadata.version("planezip"), arguments.full, benches, runs).write(report)
+    print(f"\n{table(runs)}\n")
+    good = bool(runs) and all(run.passed for run in runs) and not benches.get("failed")
+    if benches:
+        print("unit benches:", ", ".join(f"{count} {what}" for what, count in benches.items()))
+    print(f"{'PASSED' if good else 'FAILED'}: {report.relative_to(ROOT)}")
+    return 0 if good else 1
+
+
+def _benches(results: Path) -> dict[str, int]:
+    """Run the unit benches, each test a line; how many passed, failed and were skipped."""
+    results.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "tb", "-v", "--tb=short", "--no-header"]
+    subprocess.run([*command, f"--junitxml={results}"], cwd=ROOT, check=False)
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    if not results.is_file():
+        return {**counts, "failed": 1}
+    for case in ElementTree.parse(results).getroot().iter("testcase"):
+        bad = case.find("failure") is not None or case.find("error") is not None
+        skipped = case.find("skipped") is not None
+        counts["failed" if bad else "skipped" if skipped else "passed"] += 1
+    return counts
+
+
+def _run(job: Job, built: Future[tuple[Path, Sources]]) -> Run:
+    """Do a run, once its lane is built."""
+    folder = built.result()
+    start = time.monotonic()
+    name = f"{job.data}-{job.symbol_bits or 'both'}-{job.stalls.input}{job.stalls.output}"
+    result = run_lane(
+        job.lane,
+        folder,
+        job.simulator,
+        job.tensors,
+        name,
+        stalls=job.stalls,
+        reset_at=job.reset_at,
+    )
+    return Run(
+        component=job.lane.name,
+        symbol_bits=job.symbol_bits,
+        data=job.data,
+        stalls=_stalls(job.stalls),
+        blocks=result.blocks,
+        tensors=len(job.tensors),
+        cycles=result.cycles,
+        cycles_per_block_mean=result.cycles_per_block_mean,
+        cycles_per_block_max=result.cycles_per_block_max,
+        latency_cycles=result.latency_cycles,
+        mismatches=result.mismatches,
+        simulator=result.simulator,
+        simulator_version=result.simulator_version,
+        seed=result.seed,
+        seconds=round(time.monotonic() - start, 1),
+        problems=result.problems,
+    )
+
+
+def _stalls(stalls: Stalls) -> str:
+    names = (_PATTERNS[stalls.input], _PATTERNS[stalls.output])
+    return "none" if stalls == _NONE else "/".join(names)
+
+
+def _told(job: Job, future: Future[Run]) -> Run:
+    """The run, with a line about it; a bench that could not run is a run that failed."""
+    try:
+        run = future.result()
+    except BenchFailure as error:
+        run = _failed(job, str(error))
+    bits = f"{run.symbol_bits} bits" if run.symbol_bits else "both widths"
+    print(
+        f"{'ok  ' if run.passed else 'FAIL'} {run.component}, {bits}, {run.data}, {run.simulator}:"
+        f" {run.blocks:,} blocks in {run.seconds:.1f} s",
+        flush=True,
+    )
+    for problem in run.problems[:_PROBLEMS_SHOWN]:
+        print(f"     {problem}")
+    return run
+
+
+def _failed(job: Job, problem: str) -> Run:
+    return Run(
+        component=job.lane.name,
+        symbol_bits=job.symbol_bits,
+        data=job.data,
+        stalls=_stalls(job.stalls),
+        blocks=0,
+        tensors=len(job.tensors),
+        cycles=0,
+        cycles_per_block_mean=0.0,
+        cycles_per_block_max=0.0,
+        latency_cycles=0,
+        mismatches=1,
+        simulator=job.simulator,
+        simulator_version=simulator_version(job.simulator),
+        seed=int(os.environ.get("COCOTB_RANDOM_SEED") or DEFAULT_SEED),
+        seconds=0.0,
+        problems=(problem,),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
