@@ -100,8 +100,9 @@ def smallest_budget(graph: Graph) -> int:
     return next((b for k in (2, 1, 0) if fits(b := max(high - k * step, 1))), high)
 
 
-def _point(graph: Graph, sizes: Sizes, budget_bytes: int, variant: str) -> dict[str, Any]:
+def _point(point: tuple[Graph, Sizes, int, str]) -> dict[str, Any]:
     """One point of the curve; None for the overhead where nothing fits."""
+    graph, sizes, budget_bytes, variant = point
     row: dict[str, Any] = {"variant": variant, "budget_bytes": budget_bytes}
     try:
         found = advise(graph, sizes, budget_bytes, variant)
@@ -128,11 +129,8 @@ def sweep(
     this budget or any smaller one of the sweep: greedy plans are not monotone, and a plan
     for less memory fits as well.
     """
-    points = [(variant, budget) for variant in variants for budget in sorted(set(budgets))]
-    calls = [[graph] * len(points), [sizes] * len(points), [b for _, b in points]]
-    names = [variant for variant, _ in points]
-    run = map if executor is None else executor.map
-    rows = list(run(_point, *calls, names))
+    points = [(graph, sizes, b, v) for v in variants for b in sorted(set(budgets))]
+    rows = list(map(_point, points) if executor is None else executor.map(_point, points))
     best: dict[str, float] = {}
     for row in rows:
         value = row["overhead_percent"]

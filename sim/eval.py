@@ -1,8 +1,9 @@
 """Reproduce Figs. 4 to 6 and the numbers of Sections V-C to V-E: ``make eval``.
 
 ``python -m planezip.sim.eval`` writes ``build/eval/fig4.json``, ``fig5.json``,
-``fig6.json``, ``sensitivity.json`` and ``claims.json`` (``schemas/eval.json``), plots
-beside them where matplotlib is installed, and ``results.md``, the tables as text.
+``fig6.json``, ``sensitivity.json``, ``claims.json``, ``optimum.json`` and
+``attention.json`` (``schemas/eval.json``), plots beside them where matplotlib is
+installed, and ``results.md``, the tables as text.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from planezip.sim.engine_rate import Engine
 from planezip.sim.experiments import (
     Job,
     fig4_jobs,
@@ -26,9 +30,18 @@ from planezip.sim.experiments import (
     run_jobs,
     sensitivity_jobs,
 )
+from planezip.sim.graph import build_graph
+from planezip.sim.optimum import best_plan
 from planezip.sim.paper import MODELS
 from planezip.sim.paper_eval import CLAIMS, overhead_percent
+from planezip.sim.plan import InfeasibleError
+from planezip.sim.planner import Planner, compressed_recipes, keeping_recipes
+from planezip.sim.platform import Platform, load_platform
+from planezip.sim.policies import POLICIES, run_policy
 from planezip.sim.results import markdown
+from planezip.sim.shipped import shipped_trace
+from planezip.sim.sizes import table_sizes
+from planezip.sim.synthetic import random_trace
 
 __all__ = ["claims", "evaluate", "main", "with_means"]
 
@@ -137,6 +150,69 @@ def claims(fig4: list[Row], fig5: list[Row], ratios: str) -> list[Row]:
     return [{"ratios": ratios, **row} for row in found]
 
 
+def gaps() -> list[Row]:
+    """Time of the planner's choice over the exact optimum on small random networks."""
+    platform = Platform(
+        name="small",
+        float_bytes=0,
+        peak_flops_per_s=1,
+        math_percent=100,
+        memory_bytes_per_s=1,
+        memory_percent=100,
+        link_bytes_per_s=800_000_000,
+        setup_ns=0,
+        engine=Engine(4_000_000_000, "small"),
+    )
+    rows = []
+    for seed in range(24):
+        graph = build_graph(random_trace(seed, 5), platform)
+        if graph.tensors > 7:
+            continue
+        sizes = np.maximum(graph.tensor_bytes // 2, 1)
+        for percent in (60, 75, 90):
+            budget = graph.peak_bytes * percent // 100
+            planner = Planner(graph, sizes)
+            best = best_plan(graph, planner.simulator, budget)
+            row: Row = {"seed": seed, "tensors": graph.tensors, "budget_percent": percent}
+            for name, recipes in (
+                ("portfolio", compressed_recipes()),
+                ("keeping", compressed_recipes() + keeping_recipes(True)),
+            ):
+                try:
+                    ours: int | None = planner.choose(recipes, budget).predicted.iteration_ns
+                except InfeasibleError:
+                    ours = None
+                row[f"{name}_ns"] = ours
+            rows.append({**row, "optimum_ns": best.outcome.iteration_ns if best else None})
+    return rows
+
+
+def attention() -> list[Row]:
+    """Section V-F: what attention is of GPT-2's saved bytes, and what fusing it leaves."""
+    trace = shipped_trace("gpt2")
+    saved = [trace.storages[s] for s in trace.saved]
+    square = next(s.bytes for s in saved if s.category == "Softmax") // 4
+    inner = [s for s in saved if s.bytes == (4 * square if s.is_float else square)]
+    b = load_platform("B")
+    share = sum(s.size_bytes(2) for s in inner) / sum(s.size_bytes(2) for s in saved)
+    rows: list[Row] = [{"figure": "attention share of saved bytes (%)", "ours": 100 * share,
+                        "paper": 51.0}]  # fmt: skip
+    for model in ("gpt2", "gpt2_fused", "vit_b16"):
+        graph = build_graph(shipped_trace(model), b)
+        sizes = table_sizes(graph)
+        budget = graph.peak_bytes // 2
+        bw, pz = (
+            run_policy(POLICIES[p], graph, sizes, budget).overhead_percent
+            for p in ("BW", "PlaneZip")
+        )
+        rows += [
+            {"figure": f"{model}: BW at 50%, B (%)", "ours": bw, "paper": None},
+            {"figure": f"{model}: PlaneZip's gain at 50%, B (points)", "ours": bw - pz,
+             "paper": None},
+        ]  # fmt: skip
+    return rows
+
+
 def _sum(rows: list[Row], key: str) -> float:
     return float(sum(row[key] for row in rows))
 
@@ -181,6 +257,10 @@ def evaluate(
     ]
     found["claims"] = [c for s in complete for c in claims(found["fig4"], found["fig5"], s)]
     _write(folder / "claims.json", found["claims"])
+    found["optimum"] = gaps()
+    _write(folder / "optimum.json", found["optimum"])
+    found["attention"] = attention()
+    _write(folder / "attention.json", found["attention"])
     (folder / "results.md").write_text(markdown(found), "utf-8")
     if find_spec("matplotlib") is not None:
         from planezip.sim.eval_plots import plot_all

@@ -153,16 +153,29 @@ def build_graph(
     """
     ops = [i for i, op in enumerate(trace.ops) if not op.view or op.time_ns]
     places = np.array(ops, np.int64)
+    first_use = _first_uses(trace)
     position = {old: new for new, old in enumerate(ops)}
     float_bytes = platform.float_bytes or None
     sizes = [s.size_bytes(float_bytes) for s in trace.storages]
-    counted = [i for i, s in enumerate(trace.storages) if s.kind not in OUTSIDE_BUDGET and sizes[i]]
+    counted = [
+        i
+        for i, s in enumerate(trace.storages)
+        if s.kind not in OUTSIDE_BUDGET
+        and sizes[i]
+        and (inputs or s.kind is not Kind.INPUT)
+        and (s.producer < 0 or first_use[i] >= 0)
+    ]
     number = {old: new for new, old in enumerate(counted)}
     forward_ops = sum(1 for i in ops if i < trace.backward_start)
     count = len(ops)
 
     reads = [[] if trace.ops[i].view else _known(trace.ops[i].reads, number) for i in ops]
     writes = [[] if trace.ops[i].view else _known(trace.ops[i].writes, number) for i in ops]
+    for s, old in enumerate(counted):
+        if first_use[old] != trace.storages[old].producer >= 0:  # made by a view: no contents
+            op = position[first_use[old]]
+            reads[op] = [r for r in reads[op] if r != s]
+            writes[op] = list(dict.fromkeys([*writes[op], s]))
     writers: list[list[int]] = [[] for _ in counted]
     written_backward = set()
     for op in range(count):
@@ -174,10 +187,10 @@ def build_graph(
 
     birth, death = [], []
     for old in counted:
-        s = trace.storages[old]
-        birth.append(position[s.producer] if s.producer >= 0 else -1)
-        last = int(np.searchsorted(places, s.death, side="right")) - 1
-        death.append(max(last, 0) if s.death < len(trace.ops) else count)
+        storage = trace.storages[old]
+        birth.append(position[first_use[old]] if storage.producer >= 0 else -1)
+        last = int(np.searchsorted(places, storage.death, side="right")) - 1
+        death.append(max(last, 0) if storage.death < len(trace.ops) else count)
     tensors, swaps, drops = _tensors(trace, counted, writers, written_backward)
     tensor = np.full(len(counted), -1, np.int64)
     tensor[tensors] = np.arange(len(tensors))
@@ -254,6 +267,17 @@ def build_graph(
     )
     copy_ops = frozenset(op - 1 for op, _ in found)
     return Graph(trace, platform, arrays, tuple(ops), tuple(counted), copy_ops)
+
+
+def _first_uses(trace: Trace) -> list[int]:
+    """Operator that gives each storage its memory: the producer, or, where that only
+    makes a view (``empty``), the first one that uses it; -1 if there is none."""
+    return [
+        s.producer
+        if s.producer >= 0 and not trace.ops[s.producer].view
+        else next(iter(trace.uses[i]), -1)
+        for i, s in enumerate(trace.storages)
+    ]
 
 
 def _saved_copies(

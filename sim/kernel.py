@@ -22,9 +22,9 @@ _STAMP = hashlib.sha256(
 ).hexdigest()
 
 
-def kernel(function: Callable[..., Any], inline: str = "never") -> Any:
+def kernel(function: Callable[..., Any], inline: Any = "never") -> Any:
     """Compile ``function`` at its first call, or take it from the cache."""
-    compiled = njit(cache=True, inline=inline)(function)
+    compiled: Any = njit(cache=True, inline=inline)(function)
     compiled._cache._cache_file._source_stamp = _STAMP
     return compiled
 

@@ -95,9 +95,15 @@ class Result:
 
 
 def run_policy(
-    policy: Policy, graph: Graph, sizes: Sizes, budget_bytes: int, **readings: bool
+    policy: Policy,
+    graph: Graph,
+    sizes: Sizes,
+    budget_bytes: int,
+    *,
+    charge_again: bool = True,
+    skip: bool = True,
 ) -> Result:
-    """Plan, simulate and check one policy; ``readings`` go to :class:`Planner`.
+    """Plan, simulate and check one policy; the readings are those of :class:`Planner`.
 
     A plan that overflows with the actual sizes is made again for a smaller budget; where
     that does not help either, the policy falls back on recomputation alone.
@@ -110,7 +116,7 @@ def run_policy(
     raw = graph.tensor_bytes
     moved: Ints = sizes.actual[policy.moved] if policy.moved else raw
     planned = moved if policy.planned == "actual" else sizes.planned.get(policy.planned, raw)
-    planner = Planner(graph, planned, **readings)
+    planner = Planner(graph, planned, charge_again=charge_again, skip=skip)
     simulator = Simulator(graph, moved)
     found = _fitting(planner, simulator, list(policy.recipes), budget_bytes)
     if found is None:

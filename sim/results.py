@@ -24,6 +24,8 @@ def markdown(found: dict[str, list[Row]]) -> str:
     parts += _rates(found["fig6"])
     parts += _claims(found["claims"])
     parts += _sensitivity(found["sensitivity"], found["fig4"])
+    parts += _attention(found["attention"])
+    parts += _optimum(found["optimum"])
     return "\n".join(parts) + "\n"
 
 
@@ -137,4 +139,34 @@ def _sensitivity(rows: list[Row], fig4: list[Row]) -> list[str]:
                 f"| {_number(r['overhead_percent'])} | {_number(chosen.get(key))} "
                 f"| {_number(r['paper_percent'])} |"
             )
+    return [*lines, ""]
+
+
+def _attention(rows: list[Row]) -> list[str]:
+    lines = [
+        "### Section V-F: attention in GPT-2, and fused (build/eval/attention.json)",
+        "",
+        "| figure | ours | paper |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {r['figure']} | {r['ours']:.1f} | {_number(r['paper'])} |" for r in rows]
+    return [*lines, ""]
+
+
+def _optimum(rows: list[Row]) -> list[str]:
+    """Gap of the planner to the exact optimum on small networks."""
+    lines = [
+        "### Small random networks: planner over exact optimum (build/eval/optimum.json)",
+        "",
+        "| plans | networks and budgets | optimum reached | mean gap % | largest gap % | missed |",
+        "|---|---|---|---|---|---|",
+    ]
+    solvable = [r for r in rows if r["optimum_ns"] is not None]
+    for name in ("portfolio", "keeping"):
+        both = [(r[f"{name}_ns"], r["optimum_ns"]) for r in solvable if r[f"{name}_ns"] is not None]
+        gaps = [100 * (ours / best - 1) for ours, best in both]
+        lines.append(
+            f"| {name} | {len(solvable)} | {sum(g <= 0 for g in gaps)} "
+            f"| {sum(gaps) / len(gaps):.1f} | {max(gaps):.1f} | {len(solvable) - len(both)} |"
+        )
     return [*lines, ""]

@@ -8,13 +8,11 @@ import os
 from pathlib import Path
 
 import pytest
+
 from planezip.sim.dtr import import_dtr_log
 from planezip.sim.trace import Kind, Trace, TraceError
 
-LOGS = (
-    Path(os.environ.get("PLANEZIP_SHARED", Path(__file__).parents[2] / "shared"))
-    / "traces"
-)
+LOGS = Path(os.environ.get("PLANEZIP_SHARED", Path(__file__).parents[2] / "shared")) / "traces"
 
 
 def peak_bytes(trace: Trace) -> int:
@@ -30,9 +28,7 @@ def peak_bytes(trace: Trace) -> int:
     return peak
 
 
-@pytest.mark.skipif(
-    not LOGS.is_dir(), reason="recorded logs (PLANEZIP_SHARED/traces) are absent"
-)
+@pytest.mark.skipif(not LOGS.is_dir(), reason="recorded logs (PLANEZIP_SHARED/traces) are absent")
 @pytest.mark.parametrize(
     ("log", "ops", "forward_us", "peak", "constants", "saved", "saved_bytes"),
     [
@@ -68,10 +64,7 @@ def test_recorded_log(
 ) -> None:
     trace = import_dtr_log(LOGS / f"{log}.log.gz")
     assert len(trace.ops) == ops
-    assert (
-        sum(op.time_ns or 0 for op in trace.ops[: trace.backward_start]) // 1000
-        == forward_us
-    )
+    assert sum(op.time_ns or 0 for op in trace.ops[: trace.backward_start]) // 1000 == forward_us
     assert peak_bytes(trace) == peak
     assert trace.parameter_bytes == constants
     assert len(trace.saved) == saved
@@ -83,9 +76,7 @@ def write_log(path: Path, rows: list[dict[str, object]]) -> Path:
     return path
 
 
-def call(
-    name: str, args: list[str], *results: tuple[str, int, int]
-) -> list[dict[str, object]]:
+def call(name: str, args: list[str], *results: tuple[str, int, int]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = [
         {
             "INSTRUCTION": "CALL",
@@ -159,13 +150,9 @@ def test_references_aliases_and_mutation(tmp_path: Path) -> None:
         (3, {"INSTRUCTION": "CALL", "NAME": "mm"}, "line 4: KeyError"),
     ],
 )
-def test_bad_log_names_the_line(
-    tmp_path: Path, at: int, row: dict[str, object], text: str
-) -> None:
+def test_bad_log_names_the_line(tmp_path: Path, at: int, row: dict[str, object], text: str) -> None:
     with pytest.raises(TraceError, match=text):
-        import_dtr_log(
-            write_log(tmp_path / "bad.log.gz", [*SMALL[:at], row, *SMALL[at + 1 :]])
-        )
+        import_dtr_log(write_log(tmp_path / "bad.log.gz", [*SMALL[:at], row, *SMALL[at + 1 :]]))
 
 
 def test_unreadable_log(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from planezip.sim.plan import Decision, Plan, keep_everything
 from planezip.sim.platform import Platform
 from planezip.sim.replay import chain_of
 from planezip.sim.simulate import Outcome, Simulator
+from planezip.sim.synthetic import Builder
 from planezip.sim.trace import Trace
 from planezip.sim.validate import validate
-from tests.small_traces import Builder, manual_plan, platform, three_layers
+from tests.small_traces import manual_plan, platform, three_layers
 
 KEEP, SWAP, DROP = Decision
 X, A, B, C = range(4)  # tensors of three_layers
@@ -260,3 +262,19 @@ def test_host_pool_counts_whole_chunks() -> None:
     summary = validate(event_log(graph, manual_plan(graph, {A: SWAP}, {A: 3}), simulator, 10**6))
     assert summary.peak_host_bytes == 128
     assert summary.host_fragmentation == pytest.approx(1 - 70 / 128)
+
+
+def test_storage_of_a_view_gets_its_memory_with_the_first_use() -> None:
+    t = Builder()
+    x = t.input(4)
+    (e,) = t.forward(0, [], [50], name="aten.empty")
+    t.ops[0] = replace(t.ops[0], view=True)
+    t.forward(3, [x], changes=[e], name="fill_")
+    (y,) = t.forward(5, [e], [10])
+    (unused,) = t.forward(0, [], [70], name="aten.empty")
+    t.ops[3] = replace(t.ops[3], view=True)
+    t.backward(4, [e, y], [1])
+    assert unused == 3
+    outcome, events = run(t.build(), platform(), {1: DROP})
+    assert outcome.iteration_ns == 3 + 5 + 3 + 4
+    assert [e["storage"] for e in events if e["event"] == "allocate"] == [0, 1, 2, 1, 3]

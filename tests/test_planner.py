@@ -31,8 +31,9 @@ from planezip.sim.policies import ABLATIONS, POLICIES, run_policy
 from planezip.sim.shipped import shipped_trace
 from planezip.sim.simulate import Simulator
 from planezip.sim.sizes import paper_sizes
+from planezip.sim.synthetic import random_trace
 from planezip.sim.validate import validate
-from tests.small_traces import platform, random_trace, three_layers
+from tests.small_traces import platform, three_layers
 
 LOGS = Path(os.environ.get("PLANEZIP_SHARED", Path(__file__).parents[2] / "shared")) / "traces"
 

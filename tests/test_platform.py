@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from planezip.sim.engine_rate import read_reports, rtl_rate_bytes_per_s
 from planezip.sim.platform import PlatformError, load_platform, op_time_ns, platform_names
 from planezip.sim.trace import Op, Phase

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import planezip.sim
 import pytest
+
+import planezip.sim
 from planezip.sim.trace import (
     Kind,
     Op,

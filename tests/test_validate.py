@@ -13,9 +13,10 @@ from planezip.sim.eventlog import EventLog, event_log
 from planezip.sim.graph import build_graph
 from planezip.sim.plan import Decision
 from planezip.sim.simulate import Simulator
+from planezip.sim.synthetic import Builder
 from planezip.sim.trace import Trace
 from planezip.sim.validate import ScheduleError, validate
-from tests.small_traces import Builder, manual_plan, platform
+from tests.small_traces import manual_plan, platform
 
 Log = EventLog
 Events = list[dict[str, Any]]
