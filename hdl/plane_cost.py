@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Const, Module, Signal, Value, unsigned
+from amaranth.hdl import Cat, Const, Module, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -42,14 +42,21 @@ def planes_bits(
     return bits
 
 
-def count(flags: Sequence[Value]) -> Value:
-    """Number of flags that are set, as a balanced tree of adders."""
-    sums = list(flags)
-    while len(sums) > 1:
-        sums = [
-            sums[k] + sums[k + 1] if k + 1 < len(sums) else sums[k] for k in range(0, len(sums), 2)
-        ]
-    return sums[0]
+def count(m: Module, flags: Sequence[Value], name: str) -> Value:
+    """Number of flags that are set, by full adders column by column: the fewest gates."""
+    total: list[Value] = []
+    column = list(flags)
+    while column:
+        carries: list[Value] = []
+        while len(column) > 1:
+            a, b, c = [*column[:3], Const(0, 1)][:3]
+            both = Signal(2, name=f"{name}_{len(total)}_{len(carries)}")
+            m.d.comb += both.eq(Cat(a ^ b ^ c, (a & b) | (c & (a | b))))
+            column = [*column[3:], both[0]]
+            carries.append(both[1])
+        total.append(column[0])
+        column = carries
+    return Cat(total)
 
 
 class PlaneCost(wiring.Component):
@@ -102,22 +109,25 @@ class PlaneCost(wiring.Component):
             m.d.sync += signal.eq(value)
             return signal
 
+        def counted(flags: Sequence[Value], name: str) -> Signal:
+            return register(count(m, flags, f"count_{name}"), name)
+
         zeros = [bits == PlaneClass.ZERO for bits in self._planes(self._encodings[0])]
         starts = [z if k == 0 else z & ~zeros[k - 1] for k, z in enumerate(zeros)]
         below = [*zeros[1:], Const(0, 1)]
-        runs = register(count([s & z for s, z in zip(starts, below, strict=True)]), "runs")
-        singles = register(count([s & ~z for s, z in zip(starts, below, strict=True)]), "singles")
+        runs = counted([s & z for s, z in zip(starts, below, strict=True)], "runs")
+        singles = counted([s & ~z for s, z in zip(starts, below, strict=True)], "singles")
         some = self._encodings[0]
         zero_bits = 3 * singles + by_width(
             self.width, [(2 + p.run_bits(some, w)) * runs for w in p.symbol_bits]
         )
         for tag in self._encodings:
             planes = self._planes(tag)
-            five = register(count([bits[2] for bits in planes]), f"five_{tag.name}")
-            found = register(count([bits[2] & bits[0] for bits in planes]), f"found_{tag.name}")
+            five = counted([bits[2] for bits in planes], f"five_{tag.name}")
+            found = counted([bits[2] & bits[0] for bits in planes], f"found_{tag.name}")
             present = [self._present(tag, k) for k in range(len(planes))]
-            verbatim = register(
-                count([(bits == 0) & there for bits, there in zip(planes, present, strict=True)]),
+            verbatim = counted(
+                [(bits == 0) & there for bits, there in zip(planes, present, strict=True)],
                 f"verbatim_{tag.name}",
             )
             fixed = []
@@ -127,7 +137,7 @@ class PlaneCost(wiring.Component):
             if tag == Tag.ZBX:
                 n = self.nonzero
                 limits = range(log2_ceil(p.symbols_per_block))
-                field: Value = register(count([n > (1 << k) for k in limits]), "field")
+                field: Value = counted([n > (1 << k) for k in limits], "field")
                 n1: Value = register(n + 1, "n1")
                 positions, payload = field * found, n1 * verbatim
             else:
@@ -157,4 +167,4 @@ class PlaneCost(wiring.Component):
         inside = [i for i, w in enumerate(widths) if slot < self._parameters.planes(tag, w)]
         if len(inside) == len(widths):
             return Const(1, 1)
-        return count([self.width == i for i in inside])[0]
+        return Cat(self.width == i for i in inside).any()

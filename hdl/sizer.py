@@ -103,7 +103,7 @@ class Sizer(wiring.Component):
         total_parts = p.block_bits // p.symbol_bits[0]
         parts = Signal(range(total_parts + 1), reset_less=True)
         with m.If(valid):
-            m.d.sync += parts.eq(Mux(beat.first, 0, parts) + count(list(keep)))
+            m.d.sync += parts.eq(Mux(beat.first, 0, parts) + count(m, list(keep), "kept"))
         strobes = Signal(6)  # strobes[k]: the end of a block is in register k + 1
         width = Signal.like(beat.width, reset_less=True)
         meta = Signal(Shape.cast(self.beats.payload.shape()["meta"].shape), reset_less=True)
