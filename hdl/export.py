@@ -19,11 +19,11 @@ __all__ = ["ExportError", "verilog"]
 # functions that stand for $pmux cells. (yosys is the native one of the pyosys wheel, ten
 # times as fast as Amaranth's own.)
 _SCRIPT = ("proc", "pmuxtree", "memory_collect", "opt_clean")
-# One module with few named wires; "opt -full" alone stops at registers that are constant.
+# One module with few named wires; "opt" right away stops at registers that are constant.
 _FLATTEN = (
     "proc",
     "flatten",
-    "opt",
+    "opt_clean",
     "opt -full",
     "pmuxtree",
     "memory_collect",
