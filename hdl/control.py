@@ -21,7 +21,7 @@ from planezip.hdl.summary import PlaneClass
 from planezip.hdl.wires import any_of, rotated, wire
 from planezip.model.format import DEFAULT, HEADER_BYTES, TAG_BITS, Parameters, Tag
 
-__all__ = ["ControlBuilder", "control_step", "in_ring"]
+__all__ = ["ControlBuilder", "in_ring", "slot_classes", "slot_place"]
 
 _HEADER_BITS = 8 * HEADER_BYTES
 
@@ -32,30 +32,33 @@ def in_ring(string: list[int], origin: int, odd: bool, ring: int) -> int:
     return sum(bit << at for bit, at in zip(string, places, strict=True))
 
 
-def control_step(geometry: Geometry) -> data.StructLayout:
-    """What :class:`ControlBuilder` takes per slot.
+def slot_place(geometry: Geometry) -> data.StructLayout:
+    """A slot, and the control string of its block.
 
-    ``slot``; of the block: ``tag``, ``width``, ``coded`` (it has a tag and more; else only
-    a header), ``header`` (a chunk's first block), ``odd``, ``origin`` (stream position of
-    the first bit, or behind the last one for odd blocks); of the slot: ``classes`` of its
-    planes, ``extra`` (that of DBX's extra plane), ``next_zero`` (as in PlaneCoder),
-    ``beat`` (its lowest symbol) and ``flags`` (lanes of non-zero symbols).
+    ``slot`` in the block; of the block: ``tag``, ``width``, ``coded`` (it has a tag and
+    more; else only a header), ``header`` (a chunk's first block), ``odd``, ``origin``
+    (stream position of the first bit, or behind the last one for odd blocks).
     """
-    p = geometry.parameters
     return data.StructLayout(
         {
             "slot": range(geometry.beats_per_block),
             "tag": unsigned(TAG_BITS),
-            "width": range(max(2, len(p.symbol_bits))),
+            "width": range(max(2, len(geometry.parameters.symbol_bits))),
             "coded": 1,
             "header": 1,
             "odd": 1,
             "origin": unsigned(geometry.pointer_bits),
+        }
+    )
+
+
+def slot_classes(geometry: Geometry) -> data.StructLayout:
+    """``classes`` of a slot's planes, ``extra`` (DBX's extra plane), ``next_zero`` (PlaneCoder)."""
+    return data.StructLayout(
+        {
             "classes": data.ArrayLayout(PlaneClass, geometry.units),
             "extra": PlaneClass,
             "next_zero": 1,
-            "beat": unsigned(p.symbol_bits[-1]),
-            "flags": unsigned(geometry.lanes),
         }
     )
 
@@ -63,9 +66,10 @@ def control_step(geometry: Geometry) -> data.StructLayout:
 class ControlBuilder(wiring.Component):
     """Three pipeline stages and a ring; a slot a cycle.
 
-    With the last slot of a block taken in cycle t (counting cycles with ``enable``):
-    ``position`` is valid in t + 2, ``string`` from t + 4 until the last slot of the next
-    block is four cycles old.
+    The classes of a slot are taken with its beat (``take``), what the beat itself adds when
+    it moves on (``step``): a cycle later or more, but for the last slot exactly one. With
+    the last slot taken in cycle t (counting cycles with ``enable``): ``position`` is valid
+    in t + 2 only, ``string`` from t + 4 until the last slot of the next block is 3 cycles old.
 
     Parameters
     ----------
@@ -75,12 +79,14 @@ class ControlBuilder(wiring.Component):
     Attributes
     ----------
     enable : In(1)
-        Everything stands still without it.
-    step : In(1)
-        ``slot`` is taken.
-    slot : In(control_step)
+        Everything stands still without it, also ``take`` and ``step``.
+    take : In(1), taken : In(slot_place), classes : In(slot_classes)
+    step : In(1), held : In(slot_place)
+        The slot taken last, from the cycle after ``take`` on.
+    beat : In(widest symbol), flags : In(lanes)
+        Its lowest symbol; its lanes of non-zero symbols.
     body_bytes : In(16)
-        The header, valid with the slots of a chunk's first block but its last.
+        The header, valid with ``step`` of the slots of a chunk's first block but its last.
     position : Out(pointer_bits)
         Where the control string ends.
     string : Out(control_ring)
@@ -91,8 +97,13 @@ class ControlBuilder(wiring.Component):
         super().__init__(
             {
                 "enable": In(1),
+                "take": In(1),
+                "taken": In(slot_place(g)),
+                "classes": In(slot_classes(g)),
                 "step": In(1),
-                "slot": In(control_step(g)),
+                "held": In(slot_place(g)),
+                "beat": In(parameters.symbol_bits[-1]),
+                "flags": In(g.lanes),
                 "body_bytes": In(_HEADER_BITS),
                 "position": Out(g.pointer_bits),
                 "string": Out(g.control_ring),
@@ -104,33 +115,35 @@ class ControlBuilder(wiring.Component):
         ring, last_slot = self._geometry.control_ring, self._geometry.beats_per_block - 1
         collected = Signal(ring, reset_less=True)
         string = Signal(ring, reset_less=True)
-        m.d.comb += self.string.eq(string)
-        filled = Signal()
-        second = Signal()  # a slot is in the second stage, or the third one
+        position = Signal(self._geometry.pointer_bits, reset_less=True)
+        m.d.comb += [self.string.eq(string), self.position.eq(position)]
+        second = Signal()  # the slot in `held` is in the second stage
         third = Signal()
-        slots = [Signal.like(self.slot.slot, name=f"slot_{k}", reset_less=True) for k in (2, 3)]
-        odds = [Signal(name=f"odd_{k}", reset_less=True) for k in (2, 3)]
-        pieces = [self._other_piece(m, odds[0])]
-        if self._geometry.has_planes:
-            pieces.append(self._code_piece(m, second, slots[0], odds[0]))
-        else:
-            self._end_of_head(m, second)
+        begins = Signal(reset_less=True)  # first slot in the third stage
+        ends = Signal(reset_less=True)  # last one
+        filled = Signal()
+        other = self._other_piece(m)
+        now = self._begin(m, position)
+        code, length = self._code_piece(m, now)
+        kept = collected & (~(third & begins)).replicate(ring)
         with m.If(self.enable):
-            m.d.sync += [second.eq(self.step), third.eq(second), filled.eq(0)]
-            m.d.sync += [slots[0].eq(self.slot.slot), slots[1].eq(slots[0])]
-            m.d.sync += [odds[0].eq(self.slot.odd), odds[1].eq(odds[0])]
-            with m.If(third):
-                kept = collected & (slots[1] != 0).replicate(ring)
-                for part in pieces:
-                    kept = kept | part
-                m.d.sync += [collected.eq(kept), filled.eq(slots[1] == last_slot)]
+            m.d.sync += [
+                second.eq(self.take),
+                third.eq(second),
+                begins.eq(self.held.slot == 0),
+                ends.eq(self.held.slot == last_slot),
+                filled.eq(third & ends),
+                collected.eq(kept | other | code),
+            ]
+            with m.If(second):
+                m.d.sync += position.eq(now + length)
             with m.If(filled):
                 m.d.sync += string.eq(collected)
         return m
 
     def _head(self) -> Value:
         """Control bits before the codes."""
-        g, p, slot = self._geometry, self._geometry.parameters, self.slot
+        g, p, slot = self._geometry, self._geometry.parameters, self.held
         bits: Value = Const(TAG_BITS)
         for index, w in enumerate(p.symbol_bits):
             for tag in sorted(p.encodings - {Tag.RAW, Tag.BX}):
@@ -139,48 +152,41 @@ class ControlBuilder(wiring.Component):
         return Mux(slot.coded, bits, 0) + Mux(slot.header, _HEADER_BITS, 0)
 
     def _from_origin(self, offset: Value) -> Value:
-        slot = self.slot
-        return Mux(slot.odd, slot.origin - offset, slot.origin + offset)[
-            : self._geometry.pointer_bits
-        ]
+        slot = self.held
+        return Mux(slot.odd, slot.origin - offset, slot.origin + offset)
 
-    def _other_piece(self, m: Module, odd: Value) -> Value:
-        """Header and tag, base, mask: one piece a slot. Two stages: choose, rotate; then place."""
+    def _other_piece(self, m: Module) -> Value:
+        """Header and tag, base, mask: one piece a slot. Two stages: choose; rotate and place."""
+        ring = self._geometry.control_ring
         earlier = Signal(self._geometry.lanes, reset_less=True)  # flags of the beat before
         options = self._options(m, earlier)
         size = next_power_of_two(max(len(bits) for _, bits, _ in options))
         offset: Value = Const(0)
         for condition, _, at in options:
             offset = Mux(condition, at, offset)
-        pieces = [Mux(condition, bits, 0) for condition, bits, _ in options]
+        pieces = [Mux(condition & self.step, bits, 0) for condition, bits, _ in options]
         chosen = wire(m, any_of([Const(0, size), *pieces]), "chosen")
         bits = Signal(size, reset_less=True)
-        place = Signal(self._geometry.control_ring.bit_length() - 1, reset_less=True)
-        turned = Signal(size, reset_less=True)
-        start = Signal.like(place, reset_less=True)
-        moved = rotated(m, bits, place)
+        start = Signal(ring.bit_length() - 1, reset_less=True)
         with m.If(self.step):
-            m.d.sync += earlier.eq(self.slot.flags)
+            m.d.sync += earlier.eq(self.flags)
         with m.If(self.enable):
             m.d.sync += [
-                bits.eq(Mux(self.slot.odd, chosen[::-1], chosen)),
-                place.eq(self._from_origin(offset)),
-                turned.eq(moved),
-                start.eq(place - Mux(odd, size, 0)),
+                bits.eq(Mux(self.held.odd, chosen[::-1], chosen)),
+                start.eq(self._from_origin(offset) - Mux(self.held.odd, size, 0)),
             ]
-        return expand(m, turned, start, self._geometry.control_ring)
+        return expand(m, rotated(m, bits, start), start, ring)
 
     def _options(self, m: Module, earlier: Value) -> list[tuple[Value, Value, Value]]:
         """``(condition, bits, offset)`` of the pieces; at most one condition holds."""
-        g, p, slot = self._geometry, self._geometry.parameters, self.slot
-        header = Mux(slot.header, _HEADER_BITS, 0)
+        g, p, slot = self._geometry, self._geometry.parameters, self.held
         tag = Mux(slot.coded, slot.tag, 0)
         head = Mux(slot.header, Cat(self.body_bytes, tag), tag)
-        behind = wire(m, TAG_BITS + header, "behind")
+        behind = wire(m, TAG_BITS + Mux(slot.header, _HEADER_BITS, 0), "behind")
         is_base = slot.coded & (slot.tag == Tag.DBX)
-        base = slot.beat
+        base: Value = self.beat
         for index, w in enumerate(p.symbol_bits):
-            base = Mux(slot.width == index, slot.beat[:w], base)
+            base = Mux(slot.width == index, self.beat[:w], base)
         options: list[tuple[Value, Value, Value]] = []
         if g.beats_per_block > 2:
             options.append((slot.slot == 2, head, Const(0)))
@@ -188,9 +194,7 @@ class ControlBuilder(wiring.Component):
                 options.append(((slot.slot == 0) & is_base, base, behind))
         elif Tag.DBX in p.encodings:
             whole = Mux(slot.header, Cat(self.body_bytes, tag, base), Cat(tag, base))
-            options.append(
-                (slot.slot == 0, Mux(is_base, whole, head), Const(0)),
-            )
+            options.append((slot.slot == 0, Mux(is_base, whole, head), Const(0)))
         else:
             options.append((slot.slot == 0, head, Const(0)))
         is_mask = slot.coded & ((slot.tag == Tag.ZVC) | (slot.tag == Tag.ZBX))
@@ -198,62 +202,52 @@ class ControlBuilder(wiring.Component):
             for at in range(1, g.beats_per_block, 2):
                 for index, w in enumerate(p.symbol_bits):
                     group, symbols = w // g.lane_bits, 2 * g.beat_bits // w
-                    flags = Cat(earlier[::group], slot.flags[::group])
+                    flags = Cat(earlier[::group], self.flags[::group])
                     here = (slot.slot == at) & (slot.width == index) & is_mask
                     options.append((here, flags, behind + symbols * (at // 2)))
         return options
 
-    def _code_piece(self, m: Module, second: Value, slot: Value, odd: Value) -> Value:
-        """Codes of a slot. Three stages: form; pack; rotate and place."""
+    def _begin(self, m: Module, position: Value) -> Value:
+        """Where the codes of the slot in the second stage begin."""
+        first = self._from_origin(self._head())
+        return wire(m, Mux(self.held.slot == 0, first, position)[: len(position)], "now")
+
+    def _code_piece(self, m: Module, now: Value) -> tuple[Value, Value]:
+        """Codes of a slot, and their signed length. Stages: form; pack; rotate and place."""
         g, p = self._geometry, self._geometry.parameters
+        if not g.has_planes:
+            return Const(0), Const(0)
         m.submodules.coder = coder = PlaneCoder(p, g.beats_per_block)
         m.submodules.packer = packer = CodePacker(p, g.beats_per_block)
         run = Signal.like(coder.run_in, reset_less=True)
         formed = Signal(codes(g), reset_less=True)
         present = Signal(reset_less=True)
-        begin = Signal(g.pointer_bits, reset_less=True)
         size = next_power_of_two(len(packer.bits))
         bits = Signal(size, reset_less=True)
         start = Signal(g.control_ring.bit_length() - 1, reset_less=True)
-        here = self.slot
+        here, odd = self.taken, self.held.odd
         is_first = here.slot == 0
+        has_planes = here.coded & (here.tag != Tag.RAW) & (here.tag != Tag.ZVC)
         m.d.comb += [
             coder.tag.eq(here.tag),
             coder.width.eq(here.width),
-            coder.planes.eq(here.classes),
-            coder.extra.eq(here.extra),
+            coder.planes.eq(self.classes.classes),
+            coder.extra.eq(self.classes.extra),
             coder.has_extra.eq(is_first & (here.tag == Tag.DBX)),
-            coder.next_zero.eq(here.next_zero),
+            coder.next_zero.eq(self.classes.next_zero),
             coder.slot.eq(here.slot),
             coder.run_in.eq(run & ~is_first),
             packer.codes.eq(formed),
         ]
-        position = Signal(g.pointer_bits, reset_less=True)
-        m.d.comb += self.position.eq(position)
-        now = wire(m, Mux(slot == 0, begin, position), "now")
         length = packer.length & present.replicate(len(packer.length))
         text = packer.bits & present.replicate(len(packer.bits))
+        with m.If(self.take):
+            m.d.sync += [run.eq(coder.run_out), formed.eq(coder.codes)]
         with m.If(self.enable):
             m.d.sync += [
-                formed.eq(coder.codes),
-                present.eq(here.coded & (here.tag != Tag.RAW) & (here.tag != Tag.ZVC)),
+                present.eq(self.take & has_planes),
                 bits.eq(Mux(odd, Cat(text, Const(0, size - len(text)))[::-1], text)),
                 start.eq(now - Mux(odd, size, 0)),
             ]
-            with m.If(self.step):
-                m.d.sync += run.eq(coder.run_out)
-            with m.If(self.step & is_first):
-                m.d.sync += begin.eq(self._from_origin(self._head()))
-            with m.If(second):
-                m.d.sync += position.eq(Mux(odd, now - length, now + length))
-        return expand(m, rotated(m, bits, start), start, g.control_ring)
-
-    def _end_of_head(self, m: Module, second: Value) -> None:
-        """Without planes the control string ends behind the head."""
-        begin = Signal(self._geometry.pointer_bits, reset_less=True)
-        position = Signal(self._geometry.pointer_bits, reset_less=True)
-        m.d.comb += self.position.eq(position)
-        with m.If(self.step & (self.slot.slot == 0)):
-            m.d.sync += begin.eq(self._from_origin(self._head()))
-        with m.If(self.enable & second):
-            m.d.sync += position.eq(begin)
+        piece = expand(m, rotated(m, bits, start), start, g.control_ring)
+        return piece, Mux(odd, -length, length)

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.geometry import Geometry
-from planezip.hdl.wires import rotated, wire, wires
+from planezip.hdl.wires import parts_of, rotated, wire, wires
 from planezip.model.format import DEFAULT, Parameters
 
 __all__ = ["PayloadPacker", "PayloadPlaces", "expand", "packed", "places", "thermometer"]
@@ -176,7 +176,7 @@ class PayloadPlaces(wiring.Component):
 
 
 class PayloadPacker(wiring.Component):
-    """Combinational: each unit at its place in a ring of ``beat_bits``.
+    """Each unit at its place in a ring of ``beat_bits``, a cycle later: a slot a cycle.
 
     Parameters
     ----------
@@ -185,11 +185,14 @@ class PayloadPacker(wiring.Component):
 
     Attributes
     ----------
+    enable : In(1)
+        Takes the next slot at the end of the cycle.
     units : In(beat_bits)
         Zero above their lengths.
     places : In(units * log2(beat_bits))
         Start of each unit; units do not overlap.
     ring : Out(beat_bits)
+        Of the slot taken last.
     """
 
     def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
@@ -197,6 +200,7 @@ class PayloadPacker(wiring.Component):
         self._place_bits = g.beat_bits.bit_length() - 1
         super().__init__(
             {
+                "enable": In(1),
                 "units": In(g.beat_bits),
                 "places": In(g.units * self._place_bits),
                 "ring": Out(g.beat_bits),
@@ -205,18 +209,19 @@ class PayloadPacker(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        size, bits = self._geometry.unit_bits, self._place_bits
-        starts = [self.places[k : k + bits] for k in range(0, len(self.places), bits)]
-        rings: list[Value] = []
-        for k, start in enumerate(starts):
-            unit = self.units[k * size : (k + 1) * size]
-            rings.append(rotated(m, unit, start))
+        units = parts_of(self.units, self._geometry.unit_bits)
+        places = parts_of(self.places, self._place_bits)
+        turned = [rotated(m, unit, place) for unit, place in zip(units, places, strict=True)]
+        rotations = Signal(len(self.units), reset_less=True)
+        starts = Signal(len(self.places), reset_less=True)
+        with m.If(self.enable):
+            m.d.sync += [rotations.eq(Cat(turned)), starts.eq(self.places)]
+        rings: list[Value] = parts_of(rotations, self._geometry.unit_bits)
+        places = parts_of(starts, self._place_bits)
         while len(rings) > 1:
             wide = 2 * len(rings[0])
-            grown = [
-                expand(m, ring, start, wide) for ring, start in zip(rings, starts, strict=True)
-            ]
+            grown = [expand(m, ring, at, wide) for ring, at in zip(rings, places, strict=True)]
             rings = [wire(m, a | b, "merged") for a, b in zip(grown[::2], grown[1::2], strict=True)]
-            starts = starts[::2]
+            places = places[::2]
         m.d.comb += self.ring.eq(rings[0])
         return m

@@ -21,7 +21,7 @@ from tb.run import run_bench
 
 @cocotb.test()
 async def strings(dut: Any) -> None:
-    """Blocks back to back or with bubbles; position and string at the stated cycles."""
+    """Blocks back to back or with bubbles; position and string in the stated cycles."""
     bench = Bench(dut)
     rng, p = bench.rng, bench.arguments["parameters"]
     g = Geometry(p, bench.arguments["beats"])
@@ -30,13 +30,14 @@ async def strings(dut: Any) -> None:
     cycle = 0  # with enable
     positions: dict[int, int] = {}
     strings: dict[int, int] = {}
+    held: dict[str, Any] = {}  # of the slot taken last, until it moves on
 
     async def tick(**values: Any) -> None:
         nonlocal cycle
         for _ in range(rng.choice((0, 0, 0, 1))):
-            poke.set(enable=0, step=0)
+            poke.set(enable=0, take=0, step=0)
             await poke.tick()
-        poke.set(enable=1, **values)
+        poke.set(**{"enable": 1, "take": 0, "step": 0, **values})
         await poke.settle()
         if cycle in positions:
             assert poke.get("position") == positions.pop(cycle)
@@ -44,12 +45,13 @@ async def strings(dut: Any) -> None:
             assert poke.get("string") == strings.pop(cycle)
         await poke.tick()
         cycle += 1
+        if "held" in values:
+            held.clear()
 
     for _ in range(bench.arguments["blocks"]):
         width = rng.randrange(len(p.symbol_bits))
         w = p.symbol_bits[width]
-        block = random_block(rng, w, p)
-        symbols = split_symbols(block, w)
+        symbols = split_symbols(random_block(rng, w, p), w)
         tag = rng.choice(sorted(p.encodings))
         odd, coded = rng.randrange(2), rng.randrange(6) > 0
         header = not odd and rng.randrange(2)
@@ -62,38 +64,48 @@ async def strings(dut: Any) -> None:
         kinds += [PlaneClass.ONE] * (w - len(kinds))
         for slot in range(g.beats_per_block):
             beat = symbols[slot * len(symbols) // g.beats_per_block :]
-            here = kinds[slot * g.planes(w) : (slot + 1) * g.planes(w)]
             after = kinds[(slot + 1) * g.planes(w) :]
             flags = [int(s != 0) for s in beat[: len(symbols) // g.beats_per_block]]
-            await tick(
-                step=1,
-                body_bytes=size,
-                slot={
-                    "slot": slot,
-                    "tag": tag if coded else Tag.RAW,
-                    "width": width,
-                    "coded": coded,
-                    "header": header,
-                    "odd": odd,
-                    "origin": origin,
-                    "classes": here,
+            place = {
+                "slot": slot,
+                "tag": tag if coded else Tag.RAW,
+                "width": width,
+                "coded": coded,
+                "header": header,
+                "odd": odd,
+                "origin": origin,
+            }
+            taken = {
+                "take": 1,
+                "taken": place,
+                "classes": {
+                    "classes": kinds[slot * g.planes(w) : (slot + 1) * g.planes(w)],
                     "extra": extra,
                     "next_zero": bool(after) and after[0] == PlaneClass.ZERO,
-                    "beat": number_of([b for s in beat for b in bits_of(s, w)])
-                    & (1 << p.symbol_bits[-1]) - 1,
-                    "flags": number_of([f for f in flags for _ in range(w // g.lane_bits)]),
                 },
-            )
-            if slot + 1 < g.beats_per_block:
+            }
+            if slot:  # the slot before moves on together with this one, which may be late
                 for _ in range(rng.choice((0, 0, 0, 2))):
-                    await tick(step=0, body_bytes=size)
+                    await tick()
+            await tick(**taken, **held, body_bytes=size)
+            poke.set(held=place)
+            number = number_of([b for s in beat for b in bits_of(s, w)])
+            held |= {
+                "step": 1,
+                "held": place,
+                "beat": number & (1 << p.symbol_bits[-1]) - 1,
+                "flags": number_of([f for f in flags for _ in range(w // g.lane_bits)]),
+            }
         end = origin - len(string) if odd else origin + len(string)
         positions[cycle + 1] = end % (1 << g.pointer_bits)
         strings[cycle + 3] = in_ring(string, origin, bool(odd), g.control_ring)
-        for _ in range(rng.choice((0, 0, 0, 5))):
-            await tick(step=0)
+        if rng.randrange(3) == 0:
+            await tick(**held)
+            for _ in range(rng.choice((0, 5))):
+                await tick()
+    await tick(**held)
     for _ in range(5):
-        await tick(step=0)
+        await tick()
     assert not positions
     assert not strings
 

@@ -20,6 +20,7 @@ async def packer(dut: Any) -> None:
     bench = Bench(dut)
     rng, g = bench.rng, Geometry(bench.arguments["parameters"], bench.arguments["beats"])
     poke = Poke(dut, PayloadPacker(g.parameters, g.beats_per_block))
+    await poke.reset()
     bits = g.beat_bits.bit_length() - 1
     for _ in range(1000):
         low = rng.randrange(g.unit_bits + 1)
@@ -27,10 +28,13 @@ async def packer(dut: Any) -> None:
         units = [rng.getrandbits(length) if length else 0 for length in lengths]
         starts = places(rng.randrange(g.beat_bits), lengths, g.beat_bits)[:-1]
         poke.set(
+            enable=1,
             units=sum(u << g.unit_bits * k for k, u in enumerate(units)),
             places=sum(s << bits * k for k, s in enumerate(starts)),
         )
-        await poke.settle()
+        await poke.tick()
+        poke.set(enable=0, units=0, places=0)
+        await poke.tick()
         assert poke.get("ring") == packed(units, starts, g.unit_bits, g.beat_bits)
 
 
