@@ -51,7 +51,7 @@ def block_info(geometry: Geometry) -> data.StructLayout:
 
 
 class PayloadPath(wiring.Component):
-    """With ``begin`` in cycle t, slot k is placed in t + k + 1, read in the next, given in the one after.
+    """With ``begin`` in cycle t, slot k is placed in t + k + 1, read in t + k + 2, then given.
 
     Parameters
     ----------
