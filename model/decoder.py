@@ -21,7 +21,7 @@ from planezip.model.bits import (
     popcount,
     reverse,
 )
-from planezip.model.cache import source_key
+from planezip.model.cache import cached, source_key
 from planezip.model.errors import ErrorCode
 from planezip.model.format import (
     BLOCK_BYTES,
@@ -276,7 +276,7 @@ def _walk(payload, blocks, w, offsets, every):
 
 
 def _entries(key):
-    @numba.njit(nogil=True, cache=True)
+    @cached
     def decode_chunks(payload, at, blocks, out, w):
         """Decodes whole chunks (the last one may be shorter) whose headers are known to be sound.
 
@@ -300,7 +300,7 @@ def _entries(key):
         """
         return _decode(payload, at, blocks, out, w) if key >= 0 else (0, 0, 0)
 
-    @numba.njit(nogil=True, cache=True)
+    @cached
     def walk_chunks(payload, blocks, w, offsets, every):
         """Reads the chunk headers of a tensor of ``blocks`` blocks.
 

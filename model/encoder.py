@@ -22,7 +22,7 @@ from planezip.model.bits import (
     split_planes,
     subtract,
 )
-from planezip.model.cache import source_key
+from planezip.model.cache import cached, source_key
 from planezip.model.format import (
     BLOCK_BYTES,
     BLOCKS_PER_CHUNK,
@@ -342,7 +342,7 @@ def _encode(blocks, out, w):
 
 
 def _entry(key):
-    @numba.njit(nogil=True, cache=True)
+    @cached
     def encode_chunks(blocks, out, w):
         """Wire format of whole chunks (the last one may be shorter).
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from planezip.model.cache import source_key
+from planezip.model.cache import cached, source_key
 from planezip.model.format import (
     BLOCK_BYTES,
     BLOCKS_PER_CHUNK,
@@ -222,14 +222,14 @@ def _run(blocks, a, out, w, lanes, bits, best, tags):
 
 
 def _entries(key):
-    @numba.njit(nogil=True, cache=True)
+    @cached
     def run_16(blocks, bits, best, tags):
         """Wire bytes of uint16 [blocks, 64]; fills bits, best and tags unless they are empty."""
         a = np.empty((_ROWS + 64) * _LANES16 * (key >= 0), np.uint16)
         out = np.empty((6, _LANES16), np.int32)
         return _run(blocks, a, out, 16, _LANES16, bits, best, tags)
 
-    @numba.njit(nogil=True, cache=True)
+    @cached
     def run_32(blocks, bits, best, tags):
         """The same of uint32 [blocks, 32]."""
         a = np.empty((_ROWS + 32) * _LANES32 * (key >= 0), np.uint32)

@@ -9,14 +9,17 @@ writes build/bench/codec.json.
 from __future__ import annotations
 
 import json
+import os
 import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import blosc2
 import lz4.block
@@ -72,7 +75,7 @@ def seconds(function: Callable[..., object], *arguments: object) -> tuple[float,
     return time.process_time() - start, result
 
 
-def compare(dtype: str, data: bytes) -> list[dict[str, object]]:
+def compare(dtype: str, data: bytes) -> list[dict[str, Any]]:
     """One row per codec."""
     every = dict(codecs(dtype))
     times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in every}
@@ -108,7 +111,7 @@ def compare(dtype: str, data: bytes) -> list[dict[str, object]]:
     ]
 
 
-def scaling(dtype: str, data: bytes) -> dict[str, object]:
+def scaling(dtype: str, data: bytes) -> dict[str, Any]:
     """Speed-up of two threads over one, by the clock."""
     array = np.frombuffer(data, dtypes.dtype_of(dtype))
     best = {}
@@ -155,21 +158,51 @@ def memory(count: int) -> dict[str, int]:
     return {"raw_bytes": count, "encode": int(encode), "decode": int(decode), "ratio": int(size)}
 
 
+FIRST = """
+import time, numpy as np, planezip.model as pz
+start = time.process_time()
+for name in ('float16', 'float32'):
+    data = np.ones(5000, name)
+    pz.decode(pz.encode(data))
+    pz.sizes(data)
+print(time.process_time() - start)
+"""
+
+
+def first_calls() -> dict[str, float]:
+    """Processor seconds of the first calls ever, which compile; of later processes' too."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        run = [sys.executable, "-c", FIRST]
+        compiled, loaded = (
+            float(subprocess.run(run, check=True, capture_output=True, env=environment).stdout)
+            for _ in range(2)
+        )
+    return {"all_compiled": compiled, "from_disk": loaded}
+
+
+def report_line(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """Speed of a codec, and speed of encode, size model and decode over it."""
+    encode, sizes = rows[0], rows[1]
+    text = f"{row['dtype'] + ', ' + row['codec']:31}{row['ratio']:7.3f}"
+    speed = row["compress_mb_per_s"]
+    text += f"{speed:9.0f}{encode['compress_mb_per_s'] / speed:8.2f}x"
+    text += f"{sizes['compress_mb_per_s'] / speed:8.2f}x"
+    if row["decompress_mb_per_s"]:
+        speed = row["decompress_mb_per_s"]
+        text += f"{speed:11.0f}{encode['decompress_mb_per_s'] / speed:8.2f}x"
+    return text
+
+
 def main() -> None:
     rows, speedups = [], []
-    print(f"{'':31}{'size':>8}{'compress':>17}{'decompress':>17}")
-    print(f"{'dtype, codec':31}{'ratio':>8}{'MB/s':>8}{'planezip':>9}{'MB/s':>8}{'planezip':>9}")
+    print(f"{'':31}{'size':>7}{'compress,':>9}{'planezip':>9}{'sizes':>9}{'decompress,':>11}")
+    print(f"{'dtype, codec':31}{'ratio':>7}{'MB/s':>9}{'over it':>9}{'over it':>9}{'MB/s':>11}")
     for dtype, sample in real_data().items():
         data = np.tile(sample, -(-LEAST_BYTES // sample.size)).tobytes()
         measured = compare(dtype, data)
         rows += measured
-        own = measured[0]
-        for row in measured:
-            text = f"{dtype + ', ' + row['codec']:31}{row['ratio']:8.3f}"
-            for key in ("compress_mb_per_s", "decompress_mb_per_s"):
-                if row[key]:
-                    text += f"{row[key]:8.0f}{own[key] / row[key]:8.2f}x"
-            print(text, flush=True)
+        print(*(report_line(row, measured) for row in measured), sep="\n", flush=True)
         if dtype in ("bfloat16", "float32"):
             speedups.append(scaling(dtype, data))
     for s in speedups:
@@ -180,6 +213,11 @@ def main() -> None:
             f"memory beyond {m['raw_bytes'] >> 20} MB in and out, MB: encode "
             f"{m['encode'] / 1e6:.1f}, decode {m['decode'] / 1e6:.1f}, ratio {m['ratio'] / 1e6:.1f}"
         )
+    first = first_calls()
+    print(
+        f"first calls of everything, processor seconds: {first['all_compiled']:.1f} to compile, "
+        f"{first['from_disk']:.2f} in later processes"
+    )
     file = ROOT / "build" / "bench" / "codec.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     report = {
@@ -190,6 +228,7 @@ def main() -> None:
         "codecs": rows,
         "two_threads": speedups,
         "memory_bytes": extra,
+        "first_calls_seconds": first,
     }
     file.write_text(json.dumps(report, indent=1) + "\n")
     print(f"written: {file.relative_to(ROOT)}")

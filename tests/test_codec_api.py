@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import ml_dtypes
+import numba
 import numpy as np
 import pytest
 
 import planezip.model as pz
-from planezip.model import dtypes, generate, reference
+from planezip.model import cache, dtypes, generate, reference
 from planezip.model.arrays import PIECE_BYTES
 
 RNG = np.random.default_rng(7)
@@ -109,8 +111,6 @@ def test_torch_tensors():
 
 def test_torch_is_not_imported():
     code = "import sys, planezip.model; assert 'torch' not in sys.modules"
-    import subprocess
-
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -179,3 +179,24 @@ def test_arguments():
         pz.Stream("float32", (-1,), b"")
     with pytest.raises(TypeError, match="payload must be"):
         pz.Stream("float32", (1,), bytearray())
+
+
+def test_compiles_without_a_folder_for_the_cache(monkeypatch):
+    njit = numba.njit
+
+    def nowhere(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(numba, "njit", nowhere)
+    assert cache.cached(lambda x: x + 1)(2) == 3
+
+
+def test_compiled_code_is_renewed_with_the_files_behind_it(tmp_path, monkeypatch):
+    (tmp_path / "one.py").write_text("a = 1")
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
+    before = cache.source_key("one")
+    assert before == cache.source_key("one") >= 0
+    (tmp_path / "one.py").write_text("a = 2")
+    assert cache.source_key("one") != before
