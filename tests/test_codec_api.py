@@ -184,10 +184,10 @@ def test_arguments():
 def test_compiles_without_a_folder_for_the_cache(monkeypatch):
     njit = numba.njit
 
-    def nowhere(**options):
+    def nowhere(*function, **options):
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
+        return njit(*function, **options)
 
     monkeypatch.setattr(numba, "njit", nowhere)
     assert cache.cached(lambda x: x + 1)(2) == 3
