@@ -9,13 +9,15 @@ zero run). One AND-OR gate leads from plane to plane, whatever the codes are:
 
 After the planes of a cycle the window moves by whole units of ``unit`` bits; the rest of
 the position stays in the one-hot vector. How far it moves is decided three planes before the
-end of the cycle, so that the move runs beside the last three.
+end of the cycle, so that the move runs beside the last three. The codes are decoded, at all
+positions, in the cycle before they are parsed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -93,7 +95,8 @@ def parse_codes(bits: int, planes: int, run_bits: int) -> tuple[list[PlaneClass]
             covers = planes - len(classes) - (bits >> at & ((1 << run_bits) - 1))
             at += run_bits
             if covers < 2:
-                return classes + [PlaneClass.ZERO] * (planes - len(classes)), at, True
+                classes += [plane_class(PlaneCode.ZERO)] * (planes - len(classes))
+                return classes, at, True
         classes += [plane_class(code)] * covers
     return classes, at, False
 
@@ -104,7 +107,8 @@ class CodeParser(wiring.Component):
     ``load`` takes a block; the window is parsed from the next cycle on, in w / planes
     cycles; the classes of each of these cycles appear one cycle later (``valid``).
     A new block may be loaded in the last cycle of the one before: one block per
-    ``cycles`` cycles. ``units``, ``rest`` and ``wrong`` are valid with the last classes.
+    ``cycles`` cycles. ``units``, ``rest`` and ``wrong`` are valid with the last classes and
+    hold until the first classes of another block.
 
     Parameters
     ----------
@@ -158,37 +162,38 @@ class CodeParser(wiring.Component):
         s = self.shape
         count, n, unit = s.planes, s.codes, s.unit
 
-        window = Signal(s.window)
-        start = Signal(s.span)
+        window = Signal(s.window, reset_less=True)
+        start = Signal(s.span, reset_less=True)
         pending = Signal()  # `start` marks a zero run that began in a cycle before
         width = Signal(len(s.run_bits))  # one-hot
         busy = Signal()
         # Per width one-hot: number of cycles that follow this one.
         later = [Signal(w // count, name=f"later_{w}") for w in self._parameters.symbol_bits]
 
-        # Class of a code at each position; lands[j]: a run that ends before plane j.
-        b = [window[k : k + n] for k in range(_LONGEST)]
-        one, three, five, zero_run = (Signal(n, name=k) for k in ("one", "three", "five", "runs"))
-        m.d.comb += [
-            one.eq(b[0]),
-            zero_run.eq(~b[0] & b[1]),
-            three.eq(~b[0] & ~b[1] & b[2]),
-            five.eq(~b[0] & ~b[1] & ~b[2]),
+        # Class of a code at each position, decoded in the cycle before.
+        # ending: a run that ends in this cycle; lands[j]: if its end is before plane j.
+        kinds = three, five, ending = [
+            Signal(n, name=k, reset_less=True) for k in ("three", "five", "ending")
         ]
-        fields = [window[2 + k : 2 + k + n] for k in range(s.run_bits[-1])]
+        one, zero_run = window[:n], ~window[:n] & window[1 : n + 1]
         low = count.bit_length() - 1
-        now = Signal(n)
-        m.d.comb += now.eq(
-            _any(
-                _equal(fields[low:bits], value, n) & zero_run & later[i][value].replicate(n)
-                for i, bits in enumerate(s.run_bits)
-                for value in range(1 << bits - low)
-            )
-        )
+        fields = [window[2 + k : 2 + k + n] for k in range(low)]
         lands: list[Value] = [Const(0, n)]
         for j in range(1, count + 1):
             lands.append(Signal(n, name=f"lands_{j}"))
-            m.d.comb += lands[j].eq(_equal(fields[:low], count - j, n) & now)
+            m.d.comb += lands[j].eq(_equal(fields, count - j, n) & ending)
+
+        def decoded(bits: Value, last: Sequence[Value]) -> tuple[Value, ...]:
+            """three, five, ending of the next cycle; ``last[i]``: its ``later[i]``."""
+            size = len(bits) - 2 - s.run_bits[-1]
+            b = [bits[k : k + size] for k in range(2 + s.run_bits[-1])]
+            ends = _any(
+                _equal(b[2 + low : 2 + run], value, size) & last[i][value].replicate(size)
+                for i, run in enumerate(s.run_bits)
+                for value in range(1 << run - low)
+                if value < len(last[i])
+            )
+            return ~b[0] & ~b[1] & b[2], ~b[0] & ~b[1] & ~b[2], ~b[0] & b[1] & ends
 
         def after_run(vector: Value) -> Value:
             return _any(
@@ -214,8 +219,12 @@ class CodeParser(wiring.Component):
             at.append(Signal(n + _LONGEST, name=f"at_{j}"))
             m.d.comb += at[j].eq(here)
             if j < count:
-                for group, kind in ((ones, one), (threes, three), (fives, five)):
-                    group.append(Signal(n, name=f"{kind.name}_{j}"))
+                for name, group, kind in (
+                    ("one", ones, one),
+                    ("three", threes, three),
+                    ("five", fives, five),
+                ):
+                    group.append(Signal(n, name=f"{name}_{j}"))
                     m.d.comb += group[j].eq(at[j] & kind)
                 seen.append(Signal(n, name=f"seen_{j}"))
                 m.d.comb += seen[j].eq(at[j] | (seen[j - 1] if j else 0))
@@ -238,34 +247,43 @@ class CodeParser(wiring.Component):
                 (vector >> k * unit) & hops[k].replicate(len(vector)) for k in range(len(hops))
             )
 
+        units = Signal.like(self.units)  # moved so far
+        position = {
+            "rest": moved(end),
+            "units": units + _any(Mux(hop, k, 0) for k, hop in enumerate(hops)),
+            "wrong": goes_on.any(),
+        }
+        state = (window, start, units, pending, *kinds)
         m.d.sync += self.valid.eq(busy)
         with m.If(busy):
+            m.d.sync += [getattr(self, name).eq(value) for name, value in position.items()]
+            following = decoded(window, [k[1:] for k in later])
             m.d.sync += [
-                window.eq(moved(window)),
-                start.eq(moved(end)[: s.span]),
-                pending.eq(goes_on.any()),
+                *_assign(state, (moved(window), *position.values(), *map(moved, following))),
                 busy.eq(~Cat(k[0] for k in later).any()),
-                self.units.eq(self.units + _any(Mux(hop, k, 0) for k, hop in enumerate(hops))),
+                *(k.eq(k >> 1) for k in later),
             ]
-            m.d.sync += [k.eq(k >> 1) for k in later]
-        for j in range(count):
-            verbatim, five_bits = ones[j].any(), fives[j].any()
-            bottom = (fives[j] & b[3]).any() | ~(verbatim | five_bits)
-            m.d.sync += self.classes[j].eq(Cat(bottom, (fives[j] & b[4]).any(), five_bits))
-
         with m.If(self.load):
+            steps = [Mux(self.width == i, 1 << len(k) - 1, 0) for i, k in enumerate(later)]
+            first = decoded(self.window, steps)
             m.d.sync += [
-                window.eq(self.window),
-                start.eq(self.start),
-                pending.eq(self.pending),
+                *_assign(state, (self.window, self.start, 0, self.pending, *first)),
+                *_assign(later, steps),
                 width.eq(1 << self.width),
                 busy.eq(self.active),
-                self.units.eq(0),
             ]
-            for i, steps in enumerate(later):
-                m.d.sync += steps.eq(Mux(self.width == i, 1 << len(steps) - 1, 0))
-        m.d.comb += [self.rest.eq(start), self.wrong.eq(pending)]
+
+        for j in range(count):
+            verbatim, five_bits = ones[j].any(), fives[j].any()
+            bits = Cat((fives[j] & window[k : k + n]).any() for k in (3, 4))
+            bottom = bits[0] | ~(verbatim | five_bits)
+            here = Cat(bottom, bits[1], five_bits)
+            m.d.sync += self.classes[j].eq(Mux(busy, here, PlaneClass.ZERO))
         return m
+
+
+def _assign(targets: Iterable[Value], values: Iterable[Value | int]) -> list[Any]:
+    return [target.eq(value) for target, value in zip(targets, values, strict=True)]
 
 
 def _any(values: Iterable[Value], width: int = 1) -> Value:
