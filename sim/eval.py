@@ -46,6 +46,7 @@ from planezip.sim.synthetic import random_trace
 __all__ = ["claims", "evaluate", "main", "with_means"]
 
 EVAL_VERSION = 1
+_MARKER = "<!-- below: python -m planezip.sim.eval --docs -->"
 Row = dict[str, Any]
 
 
@@ -194,7 +195,7 @@ def attention() -> list[Row]:
     square = next(s.bytes for s in saved if s.category == "Softmax") // 4
     inner = [s for s in saved if s.bytes == (4 * square if s.is_float else square)]
     b = load_platform("B")
-    share = sum(s.size_bytes(2) for s in inner) / sum(s.size_bytes(2) for s in saved)
+    share = sum(s.bytes for s in inner) / sum(s.bytes for s in saved)  # in FP32, as Table I
     rows: list[Row] = [{"figure": "attention share of saved bytes (%)", "ours": 100 * share,
                         "paper": 51.0}]  # fmt: skip
     for model in ("gpt2", "gpt2_fused", "vit_b16"):
@@ -278,6 +279,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="planezip.sim.eval", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("build/eval"), metavar="FOLDER")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default: 2)")
+    parser.add_argument(
+        "--docs", type=Path, metavar="FILE", help="put the tables into this file, at its marker"
+    )
     arguments = parser.parse_args()
     began = time.monotonic()
 
@@ -290,7 +294,11 @@ def main() -> None:
     else:
         with ProcessPoolExecutor(arguments.jobs) as executor:
             evaluate(arguments.output, executor, report)
-    print((arguments.output / "results.md").read_text("utf-8"))
+    tables = (arguments.output / "results.md").read_text("utf-8")
+    if arguments.docs is not None:
+        text, _, _ = arguments.docs.read_text("utf-8").partition(_MARKER)
+        arguments.docs.write_text(f"{text}{_MARKER}\n\n{tables}", "utf-8")
+    print(tables)
 
 
 if __name__ == "__main__":

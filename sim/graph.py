@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planezip.sim.platform import Platform, op_time_ns
-from planezip.sim.trace import OUTSIDE_BUDGET, Kind, Trace
+from planezip.sim.trace import OUTSIDE_BUDGET, Kind, Trace, TraceError
 
 __all__ = ["Arrays", "Graph", "Ints", "build_graph"]
 
@@ -150,6 +150,11 @@ def build_graph(
         Whether replays may read the copies that autograd saved.
     inputs : bool
         Whether model inputs and targets count in the budget.
+
+    Raises
+    ------
+    TraceError
+        If nothing in the trace takes time.
     """
     ops = [i for i, op in enumerate(trace.ops) if not op.view or op.time_ns]
     places = np.array(ops, np.int64)
@@ -206,6 +211,8 @@ def build_graph(
     order = sorted(range(len(tensors)), key=lambda t: (first_backward[t], birth[tensors[t]], t))
 
     time = np.array([op_time_ns(trace.ops[i], platform) for i in ops], np.int64)
+    if not time.sum():
+        raise TraceError("the trace has no operator that takes time; trace a training step")
     born = np.zeros(count, np.int64)
     fixed = np.zeros(count + 1, np.int64)
     for i, old in enumerate(counted):

@@ -15,7 +15,7 @@ from planezip.sim.platform import Platform
 from planezip.sim.replay import chain_of
 from planezip.sim.simulate import Outcome, Simulator
 from planezip.sim.synthetic import Builder
-from planezip.sim.trace import Trace
+from planezip.sim.trace import Trace, TraceError
 from planezip.sim.validate import validate
 from tests.small_traces import manual_plan, platform, three_layers
 
@@ -252,6 +252,11 @@ def test_keep_plan_is_free_at_the_peak_and_fails_below() -> None:
     outcome = simulator(plan, graph.peak_bytes)
     assert (outcome.overhead, outcome.swap_out_ns, outcome.replay_ns) == (0, 0, 0)
     assert not simulator(plan, graph.peak_bytes - 1).ok
+
+
+def test_trace_without_work_is_refused() -> None:
+    with pytest.raises(TraceError, match="no operator that takes time"):
+        build_graph(Trace("empty", 1, (), ()), platform())
 
 
 def test_host_pool_counts_whole_chunks() -> None:
