@@ -103,9 +103,7 @@ class _Importer:
             self.batch,
             tuple(self.ops),
             tuple(self.storages),
-            parameter_bytes=sum(
-                s.bytes for s in self.storages if s.kind is Kind.PARAMETER
-            ),
+            parameter_bytes=sum(s.bytes for s in self.storages if s.kind is Kind.PARAMETER),
             notes={"source": "DTR operator log, recorded times"},
         )
 

@@ -37,9 +37,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         if self.bytes_per_s < 0:
-            raise ValueError(
-                f"engine bytes_per_s must not be negative, not {self.bytes_per_s!r}"
-            )
+            raise ValueError(f"engine bytes_per_s must not be negative, not {self.bytes_per_s!r}")
 
 
 def engine_rate(table: dict[str, Any]) -> Engine:
@@ -77,11 +75,7 @@ def engine_rate(table: dict[str, Any]) -> Engine:
     build = Path("build")
     built = [build / part / "report.json" for part in ("sim", "synth")]
     where = "build" if all(path.is_file() for path in built) else "snapshot"
-    figures = (
-        read_reports(build)
-        if where == "build"
-        else json.loads(_SNAPSHOT.read_text("utf-8"))
-    )
+    figures = read_reports(build) if where == "build" else json.loads(_SNAPSHOT.read_text("utf-8"))
     library, corner = str(table.get("library", "")), str(table.get("corner", ""))
     rate = rtl_rate_bytes_per_s(figures, library, corner, lanes)
     return Engine(rate, f"RTL ({where}), {library} {corner}, {lanes} lanes")
@@ -94,16 +88,12 @@ def read_reports(build: Path) -> dict[str, Any]:
     ``paths`` lists the critical path in ps per lane, library and corner.
     """
     runs = json.loads((build / "sim" / "report.json").read_text("utf-8"))["runs"]
-    modules = json.loads((build / "synth" / "report.json").read_text("utf-8"))[
-        "modules"
-    ]
+    modules = json.loads((build / "synth" / "report.json").read_text("utf-8"))["modules"]
     cycles: dict[str, int] = {}
     for run in runs:
         lane = str(run["component"]).lower()
         if lane in _LANES and run["blocks"]:
-            cycles[lane] = max(
-                cycles.get(lane, 0), -(-1000 * run["cycles"] // run["blocks"])
-            )
+            cycles[lane] = max(cycles.get(lane, 0), -(-1000 * run["cycles"] // run["blocks"]))
     paths = [
         {
             "lane": m["name"],
@@ -122,9 +112,7 @@ def read_reports(build: Path) -> dict[str, Any]:
     }
 
 
-def rtl_rate_bytes_per_s(
-    figures: dict[str, Any], library: str, corner: str, lanes: int
-) -> int:
+def rtl_rate_bytes_per_s(figures: dict[str, Any], library: str, corner: str, lanes: int) -> int:
     """Raw bytes per second of ``lanes`` lanes, the slower direction at one clock."""
     paths = {
         p["lane"]: p["ps"]
@@ -132,9 +120,7 @@ def rtl_rate_bytes_per_s(
         if (p["library"], p["corner"]) == (library, corner)
     }
     known = sorted({f"{p['library']} {p['corner']}" for p in figures["paths"]})
-    if set(paths) != set(_LANES) or set(figures["millicycles_per_block"]) != set(
-        _LANES
-    ):
+    if set(paths) != set(_LANES) or set(figures["millicycles_per_block"]) != set(_LANES):
         raise ValueError(
             f"the reports have no figures of both lanes for library {library!r}, corner "
             f"{corner!r}; they have: {', '.join(known) or 'none'} (run make sim and make synth)"

@@ -69,9 +69,7 @@ class Platform:
     def __post_init__(self) -> None:
         for name in ("float_bytes", "launch_ns", "setup_ns"):
             if getattr(self, name) < 0:
-                raise PlatformError(
-                    f"{name} must not be negative, not {getattr(self, name)!r}"
-                )
+                raise PlatformError(f"{name} must not be negative, not {getattr(self, name)!r}")
         for name in (
             "peak_flops_per_s",
             "math_percent",
@@ -82,13 +80,9 @@ class Platform:
             "host_chunk_bytes",
         ):
             if getattr(self, name) < 1:
-                raise PlatformError(
-                    f"{name} must be positive, not {getattr(self, name)!r}"
-                )
+                raise PlatformError(f"{name} must be positive, not {getattr(self, name)!r}")
         if self.float_bytes not in (0, 2, 4, 8):
-            raise PlatformError(
-                f"float_bytes must be 0, 2, 4 or 8, not {self.float_bytes!r}"
-            )
+            raise PlatformError(f"float_bytes must be 0, 2, 4 or 8, not {self.float_bytes!r}")
 
     @property
     def link_share_bytes_per_s(self) -> int:
@@ -110,9 +104,7 @@ class Platform:
 
     def bypasses(self, raw_bytes: int, wire_bytes: int) -> bool:
         """Whether a transfer leaves the engine out because that is as fast."""
-        return self.transfer_ns(raw_bytes, wire_bytes) == self.transfer_ns(
-            raw_bytes, raw_bytes
-        )
+        return self.transfer_ns(raw_bytes, wire_bytes) == self.transfer_ns(raw_bytes, raw_bytes)
 
 
 def op_time_ns(op: Op, platform: Platform) -> int:

@@ -299,9 +299,7 @@ def load_trace(path: Path | str) -> Trace:
     try:
         return trace_from_json(data)
     except TraceError as error:
-        raise TraceError(
-            f"{path}: {error}; write it anew with `planezip trace`"
-        ) from error
+        raise TraceError(f"{path}: {error}; write it anew with `planezip trace`") from error
 
 
 def trace_from_json(data: object) -> Trace:
@@ -309,17 +307,13 @@ def trace_from_json(data: object) -> Trace:
     if not isinstance(data, dict) or data.get("format") != "planezip-trace":
         raise TraceError("not a PlaneZip trace")
     if data.get("version") != TRACE_VERSION:
-        raise TraceError(
-            f"version must be {TRACE_VERSION}, not {data.get('version')!r}"
-        )
+        raise TraceError(f"version must be {TRACE_VERSION}, not {data.get('version')!r}")
     values = {k: v for k, v in data.items() if k not in ("format", "version")}
     for name, record in (("ops", Op), ("storages", Storage)):
         rows = values.get(name)
         if not isinstance(rows, list):
             raise TraceError(f"{name} must be a list, not {type(rows).__name__}")
-        values[name] = tuple(
-            _record(record, row, f"{name}[{i}]") for i, row in enumerate(rows)
-        )
+        values[name] = tuple(_record(record, row, f"{name}[{i}]") for i, row in enumerate(rows))
     trace: Trace = _record(Trace, values, "trace")
     return trace
 
@@ -344,9 +338,7 @@ def _record(record: Any, row: object, where: str) -> Any:
 
 def _integer(value: object, where: str) -> int:
     if type(value) is not int or not -1 <= value < _LIMIT:
-        raise TraceError(
-            f"{where} must be an integer of at least -1, not {value!r:.40}"
-        )
+        raise TraceError(f"{where} must be an integer of at least -1, not {value!r:.40}")
     return value
 
 
@@ -370,18 +362,14 @@ def _one_of(enum: type[StrEnum]) -> Any:
         try:
             return enum(str(value))
         except ValueError:
-            raise TraceError(
-                f"{where} must be one of {list(enum)}, not {value!r:.40}"
-            ) from None
+            raise TraceError(f"{where} must be one of {list(enum)}, not {value!r:.40}") from None
 
     return convert
 
 
 _FIELD: dict[str, Any] = {
     "int": _integer,
-    "int | None": lambda value, where: (
-        None if value is None else _integer(value, where)
-    ),
+    "int | None": lambda value, where: None if value is None else _integer(value, where),
     "str": _of_type(str),
     "bool": _of_type(bool),
     "tuple[int, ...]": _indices,
@@ -406,9 +394,7 @@ def _check(trace: Trace) -> None:
         "optimizer_state_bytes",
     ):
         if not 0 <= getattr(trace, name) < _LIMIT:
-            raise TraceError(
-                f"{name} must not be negative, not {getattr(trace, name)!r}"
-            )
+            raise TraceError(f"{name} must not be negative, not {getattr(trace, name)!r}")
     for i, op in enumerate(trace.ops):
         where = f"ops[{i}]"
         if order.index(op.phase) < phase:
@@ -416,9 +402,7 @@ def _check(trace: Trace) -> None:
         phase = order.index(op.phase)
         for number in (op.flops, op.float_elements, op.other_bytes, op.time_ns or 0):
             if not 0 <= number < _LIMIT:
-                raise TraceError(
-                    f"{where} has a count that is negative or too large: {number!r}"
-                )
+                raise TraceError(f"{where} has a count that is negative or too large: {number!r}")
         for name, group in (("reads", op.reads), ("writes", op.writes)):
             if len(set(group)) != len(group):
                 raise TraceError(f"{where}.{name} has a storage twice")
@@ -436,24 +420,13 @@ def _check(trace: Trace) -> None:
     for s, storage in enumerate(storages):
         where = f"storages[{s}]"
         if not 0 <= storage.bytes < _LIMIT:
-            raise TraceError(
-                f"{where}.bytes must not be negative, not {storage.bytes!r}"
-            )
+            raise TraceError(f"{where}.bytes must not be negative, not {storage.bytes!r}")
         if storage.is_float and storage.bytes % FLOAT_BYTES[storage.dtype]:
-            raise TraceError(
-                f"{where}.bytes is not a multiple of the size of {storage.dtype}"
-            )
+            raise TraceError(f"{where}.bytes is not a multiple of the size of {storage.dtype}")
         if storage.category not in CATEGORIES:
-            raise TraceError(
-                f"{where}.category must be of Table III, not {storage.category!r:.40}"
-            )
-        if (
-            not max(storage.producer, 0) <= storage.death <= count
-            or storage.producer < -1
-        ):
-            raise TraceError(
-                f"{where} lives from {storage.producer} to {storage.death}"
-            )
+            raise TraceError(f"{where}.category must be of Table III, not {storage.category!r:.40}")
+        if not max(storage.producer, 0) <= storage.death <= count or storage.producer < -1:
+            raise TraceError(f"{where} lives from {storage.producer} to {storage.death}")
         if storage.slot < 0:
             raise TraceError(f"{where}.slot must not be negative, not {storage.slot!r}")
         if storage.producer >= 0 and s not in trace.ops[storage.producer].writes:
