@@ -1,0 +1,211 @@
+"""Emitter: decoded blocks wait until all their faults are known and the output takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from planezip.hdl.decoder_types import (
+    BLOCKS_IN_FLIGHT,
+    DecoderGeometry,
+    block_end,
+    decode_report,
+    decoded_beat,
+)
+from planezip.hdl.wires import wire
+from planezip.model.errors import ErrorCode
+from planezip.model.format import DEFAULT, Parameters, Tag
+
+__all__ = ["Emitter"]
+
+
+class Emitter(wiring.Component):
+    """Takes a block in 4 cycles and can't refuse it: ``room`` says beforehand.
+
+    A fault makes the block and the rest of its chunk come out as zero beats with ``bad``
+    set. A block leaves from the second cycle after its last beat on, a beat a cycle; blocks
+    of a discarded tensor don't wait for ``raw``.
+
+    Parameters
+    ----------
+    parameters : Parameters
+
+    Attributes
+    ----------
+    begun, begun_last : In(1)
+        A block enters the pipeline; it is its chunk's last one.
+    room : Out(1)
+        A block may enter.
+    end : In(:func:`planezip.hdl.decoder_types.block_end`), end_valid : In(1)
+        Per block, at any time before its beats.
+    phase : In(2)
+        Number of the beat.
+    valid : In(1), data : In(beat), misplaced : In(1), padding : In(1)
+        A beat; POSITION and PADDING faults seen with it.
+    raw : Out(stream of :func:`planezip.hdl.decoder_types.decoded_beat`)
+    report : Out(stream of :func:`planezip.hdl.decoder_types.decode_report`)
+    """
+
+    def __init__(self, parameters: Parameters = DEFAULT) -> None:
+        self._geometry = g = DecoderGeometry(parameters)
+        super().__init__(
+            {
+                "begun": In(1),
+                "begun_last": In(1),
+                "room": Out(1),
+                "end": In(block_end(parameters)),
+                "end_valid": In(1),
+                "phase": In(2),
+                "valid": In(1),
+                "data": In(g.beat),
+                "misplaced": In(1),
+                "padding": In(1),
+                "raw": Out(stream.Signature(decoded_beat(parameters))),
+                "report": Out(stream.Signature(decode_report(parameters))),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        g = self._geometry
+        p = g.parameters
+        size = g.beat // 8
+        depth = BLOCKS_IN_FLIGHT
+        ends = SyncFIFOBuffered(width=self.end.shape().size, depth=depth)
+        m.submodules.ends = ends
+        m.d.comb += [ends.w_data.eq(self.end), ends.w_en.eq(self.end_valid)]
+        end = data.View(block_end(p), ends.r_data)
+        m.submodules.beats = memory = Memory(shape=g.beat, depth=g.beats * depth, init=[])
+        write, read = memory.write_port(), memory.read_port(domain="sync")
+
+        # Beats in; faults of the block.
+        block = Signal(range(depth))
+        partial = end.last_of_tensor & (end.tail != 0)
+        first_byte = self.phase << (size.bit_length() - 1)
+        over = wire(m, Cat(partial & (end.tail <= first_byte + k) for k in range(size)), "over")
+        behind = Cat(bit.replicate(8) for bit in over)
+        strays = wire(m, (self.data & behind).any() & ~end.bypass, "strays")
+        misplaced, padding, tail = Signal(), Signal(), Signal()
+        last_beat = wire(m, self.valid & (self.phase == g.beats - 1), "last_beat")
+        now_misplaced = misplaced | self.misplaced
+        now_padding = padding | self.padding
+        now_tail = tail | strays
+        m.d.comb += [
+            write.en.eq(self.valid),
+            write.addr.eq(Cat(self.phase, block)),
+            write.data.eq(self.data & ~behind),
+            ends.r_en.eq(last_beat),
+        ]
+        with m.If(self.valid):
+            m.d.sync += [
+                misplaced.eq(now_misplaced & ~last_beat),
+                padding.eq(now_padding & ~last_beat),
+                tail.eq(now_tail & ~last_beat),
+            ]
+        fault = Signal(4)
+        with m.If(end.error != 0):
+            m.d.comb += fault.eq(end.error)
+        with m.Elif(now_misplaced):
+            m.d.comb += fault.eq(ErrorCode.POSITION)
+        with m.Elif(end.trailing):
+            m.d.comb += fault.eq(ErrorCode.TRAILING)
+        with m.Elif(now_padding):
+            m.d.comb += fault.eq(ErrorCode.PADDING)
+        with m.Elif(now_tail):
+            m.d.comb += fault.eq(ErrorCode.TAIL)
+
+        # Faults and counts of the chunk.
+        error, place = Signal(4), Signal(range(p.blocks_per_chunk))
+        counts = [Signal(p.blocks_per_chunk.bit_length(), name=f"count_{t.name}") for t in Tag]
+        now_error, now_place = Signal(4), Signal(range(p.blocks_per_chunk))
+        now_counts = [Signal.like(k) for k in counts]
+        m.d.comb += [
+            now_error.eq(Mux(error != 0, error, fault)),
+            now_place.eq(Mux(error != 0, place, end.index)),
+            *[
+                now.eq(k + ((end.tag == t) & (now_error == 0)))
+                for t, k, now in zip(Tag, counts, now_counts, strict=True)
+            ],
+        ]
+        with m.If(last_beat):
+            m.d.sync += [
+                block.eq(block + 1),
+                error.eq(Mux(end.last_of_chunk, 0, now_error)),
+                place.eq(now_place),
+                *[
+                    k.eq(Mux(end.last_of_chunk, 0, now))
+                    for k, now in zip(counts, now_counts, strict=True)
+                ],
+            ]
+        reports = SyncFIFOBuffered(width=self.report.payload.shape().size, depth=depth)
+        m.submodules.reports = reports
+        report = data.View(decode_report(p), reports.w_data)
+        extra = end.extra & (now_error == 0)
+        m.d.comb += [
+            reports.w_en.eq(last_beat & end.last_of_chunk),
+            report.body_bytes.eq(end.body_bytes),
+            *[report.blocks[t].eq(now) for t, now in zip(Tag, now_counts, strict=True)],
+            report.raw.eq(end.raw),
+            report.last.eq(end.last_of_tensor),
+            report.error.eq(Mux(extra, ErrorCode.EXTRA, now_error)),
+            report.block.eq(Mux(extra | (now_error == 0), 0, now_place)),
+            self.report.valid.eq(reports.r_rdy),
+            Value.cast(self.report.payload).eq(reports.r_data),
+            reports.r_en.eq(self.report.ready),
+        ]
+
+        # Beats out.
+        leaving = data.StructLayout({"tail": end.tail.shape(), "last": 1, "bad": 1, "discard": 1})
+        queue = SyncFIFOBuffered(width=leaving.size, depth=depth)
+        m.submodules.blocks = queue
+        new, head = data.View(leaving, queue.w_data), data.View(leaving, queue.r_data)
+        m.d.comb += [
+            queue.w_en.eq(last_beat),
+            new.tail.eq(Mux(end.last_of_tensor, end.tail, 0)),
+            new.last.eq(end.last_of_tensor),
+            new.bad.eq(now_error != 0),
+            new.discard.eq(end.discard),
+        ]
+        position, leaves = Signal(range(g.beats)), Signal(range(depth))
+        out, held = self.raw.payload, Signal()
+        bad, discard = Signal(), Signal()
+        moves = ~held | self.raw.ready | discard
+        # Bytes left from this beat on; 0 stands for a whole block.
+        start = position << (size.bit_length() - 1)
+        bytes_left = (Mux(head.tail == 0, p.block_bits // 8, head.tail) - start)[:8]
+        ends_here = bytes_left <= size
+        last_read = queue.r_rdy & moves & ends_here
+        m.d.comb += [
+            read.en.eq(queue.r_rdy & moves),
+            read.addr.eq(Cat(position, leaves)),
+            queue.r_en.eq(last_read),
+            self.raw.valid.eq(held & ~discard),
+            out.data.eq(read.data & (~bad).replicate(g.beat)),
+            out.bad.eq(bad),
+        ]
+        with m.If(moves):
+            m.d.sync += held.eq(queue.r_rdy)
+        with m.If(queue.r_rdy & moves):
+            m.d.sync += [
+                position.eq(Mux(ends_here, 0, position + 1)),
+                leaves.eq(leaves + ends_here),
+                bad.eq(head.bad),
+                discard.eq(head.discard),
+                out.bytes.eq(Mux(ends_here, bytes_left, size)),
+                out.last.eq(head.last & ends_here),
+            ]
+
+        # Credits.
+        blocks, chunks = Signal(range(depth + 1)), Signal(range(depth + 1))
+        taken = self.report.valid & self.report.ready
+        m.d.sync += [
+            blocks.eq(blocks + self.begun - last_read),
+            chunks.eq(chunks + self.begun_last - taken),
+        ]
+        m.d.comb += self.room.eq((blocks != depth) & (chunks != depth))
+        return m
