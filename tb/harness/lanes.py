@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The lanes that the bulk harness drives, and what the golden codec expects of each."""
 
 from __future__ import annotations

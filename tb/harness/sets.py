@@ -23,9 +23,12 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 _MODES = ("stream", "stream", "bypass", "measure")
 _CORNER_BYTES = (
     *(1, 2, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 0, 255, 256, 257),
-    *(CHUNK_BYTES + d for d in (-129, -128, -1, 0, 1, 32, 128)),
-    *(0, 0, 1, 0, 2 * CHUNK_BYTES, 2 * CHUNK_BYTES - 1, 2 * CHUNK_BYTES + 1),
-    *(31 * BLOCK_BYTES, 33 * BLOCK_BYTES, 63 * BLOCK_BYTES, 3 * CHUNK_BYTES + 5),
+    *(0, 0, 1, 0, 5 * BLOCK_BYTES, CHUNK_BYTES - 129, CHUNK_BYTES + 1),
+)
+_LONG_BYTES = (
+    *(CHUNK_BYTES + d for d in (-128, -1, 0, 32, 128)),
+    *(2 * CHUNK_BYTES + d for d in (-128, -1, 0, 1)),
+    3 * CHUNK_BYTES + 5,
 )
 
 
@@ -61,15 +64,15 @@ class Sets:
         """``blocks`` generated blocks of all kinds."""
         return cut(self._generate(w, blocks), w, self._seed, self._seen[w])
 
-    def corner(self, w: int, passes: int = 1) -> list[Tensor]:
+    def corner(self, w: int, passes: int = 1, short: bool = False) -> list[Tensor]:
         """Tensors of all lengths around beats, blocks and chunks, ``passes`` times, shuffled.
 
-        Half of them in mode stream, the others in bypass and measure.
+        Half of them in mode stream, the others in bypass and measure; ``short`` leaves most
+        of those of a chunk and more out.
         """
         rng = random.Random(f"{self._seed} {w} {passes}")
-        sizes = [
-            size for _ in range(passes) for size in rng.sample(_CORNER_BYTES, len(_CORNER_BYTES))
-        ]
+        every = _CORNER_BYTES if short else (*_CORNER_BYTES, *_LONG_BYTES)
+        sizes = [size for _ in range(passes) for size in rng.sample(every, len(every))]
         blocks = self._generate(w, sum(size // BLOCK_BYTES for size in sizes))
         tensors, at = [], 0
         for size in sizes:

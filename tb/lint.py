@@ -1,0 +1,29 @@
+"""`verilator --lint-only -Wall` on the exported Verilog; lint.vlt has the exceptions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from planezip.hdl.export import write
+from tb.run import ROOT, verilator_environment
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """0 if Verilator has nothing to say about any exported file."""
+    executable, environment = verilator_environment()
+    worst = 0
+    for path in write(ROOT / "build" / "verilog"):
+        command = [executable, "--lint-only", "-Wall", "--top-module", path.stem]
+        sources = [str(Path(__file__).with_name("lint.vlt")), str(path)]
+        result = subprocess.run([*command, *sources], check=False, env=environment)
+        print(f"{path.relative_to(ROOT)}: {'clean' if not result.returncode else 'see above'}")
+        worst = max(worst, result.returncode)
+    return min(worst, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
