@@ -19,12 +19,14 @@ from typing import Any
 from amaranth.back import rtlil
 
 from planezip.hdl.compressor import CompressorLane
+from planezip.hdl.decompressor import DecompressorLane
 from planezip.model.format import DEFAULT, FORMAT_VERSION, Parameters
 
 __all__ = ["MODULES", "ExportError", "header", "main", "verilog", "write"]
 
 MODULES: Mapping[str, Callable[[Parameters], Any]] = {
     "planezip_compressor": CompressorLane,
+    "planezip_decompressor": DecompressorLane,
 }
 """What is exported, by the name of its Verilog module."""
 
@@ -37,7 +39,7 @@ _SCRIPT = ("proc", "pmuxtree", "memory_collect", "opt_clean")
 _FLATTEN = (
     "proc",
     "flatten",
-    "opt",
+    "opt_clean",
     "opt -full",
     "pmuxtree",
     "memory_collect",

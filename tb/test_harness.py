@@ -90,7 +90,7 @@ def records(tensors: Sequence[Tensor]) -> Records:
     return Records(
         descriptors(tensors),
         b"".join(raw_words(tensor.data) for tensor in tensors),
-        b"".join(beats(tensor.data, 64) for tensor in tensors),
+        b"".join(beats(tensor.data, beat(64)) for tensor in tensors),
         words_to_bytes((len(tensor.data) for tensor in tensors), 40),
     )
 

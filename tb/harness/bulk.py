@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """Build the bulk harness around a lane, run tensors through it, read what it found."""
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ def _read(
     rates = _Rates()
     if timed:
         stamps = work / f"{lane.raw_side}_stamps.txt"
-        rates = _rates(stamps, tensors, lane.cycles_per_block)
+        rates = _rates(lane, stamps, tensors)
     if full_rate:
         problems += rates.slow
     return Result(
@@ -225,25 +226,30 @@ class _Rates:
     slow: Sequence[str] = ()
 
 
-def _rates(path: Path, tensors: Sequence[Tensor], limit: int) -> _Rates:
+def _rates(lane: Lane, path: Path, tensors: Sequence[Tensor]) -> _Rates:
     """Rates on the raw side, and the tensors that took too long.
 
-    A block lasts from its first beat to that of the next block, the last one ``limit``
-    cycles. Cycles that empty tensors may take are not counted against the blocks.
+    A block lasts from its first beat to that of the next block, the last one as long as it
+    may. Cycles that tensors without raw beats may take (empty ones; behind the
+    decompressor also those in mode measure) are not counted against the others.
     """
+    limit = lane.cycles_per_block
     stamps = np.loadtxt(path, np.int64, ndmin=2, delimiter=" ") if path.stat().st_size else None
-    filled = [tensor for tensor in tensors if tensor.blocks]
+    seen = [
+        tensor.blocks > 0 and (lane.raw_side == "in" or tensor.mode != "measure")
+        for tensor in tensors
+    ]
+    filled = [tensor for tensor, there in zip(tensors, seen, strict=True) if there]
     counts = np.array([tensor.blocks for tensor in filled], np.int64)
-    if stamps is None or not len(filled):
+    if stamps is None or not filled:
         return _Rates()
     starts = stamps[stamps[:, 1] & 1 == 1, 0]
     if len(starts) != counts.sum():
         return _Rates()  # the mismatches tell
-    empties = np.diff(np.flatnonzero([tensor.blocks > 0 for tensor in tensors])) - 1
+    unseen = [0 if there else max(t.blocks, 1) for t, there in zip(tensors, seen, strict=True)]
+    before = np.cumsum(unseen)[np.flatnonzero(seen)]
     firsts = np.cumsum(counts) - counts
-    allowed = np.zeros(len(starts), np.int64)
-    allowed[firsts[1:]] = limit * empties
-    busy = starts - np.cumsum(allowed)
+    busy = starts - limit * np.repeat(before, counts)
     window = min(WINDOW_BLOCKS, len(starts) - 1)
     worst = float((busy[window:] - busy[:-window]).max() / window) if window else 0.0
     took = np.diff(busy[firsts])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planezip.hdl.decoder_types import decode_report, decoded_beat
 from planezip.hdl.types import ElementType, Mode, beat, chunk_report, descriptor
 from planezip.model import encode_bytes, sizes
 from planezip.model.format import (
@@ -21,7 +23,14 @@ from planezip.model.format import (
 from tb.harness.tensors import Tensor
 from tb.layouts import pack
 
-__all__ = ["Records", "beats", "compressor_records", "descriptors", "raw_words"]
+__all__ = [
+    "Records",
+    "beats",
+    "compressor_records",
+    "decompressor_records",
+    "descriptors",
+    "raw_words",
+]
 
 RAW_BYTES, WIRE_BYTES = 32, 64
 _BLOCK, _END = 1, 2
@@ -83,23 +92,33 @@ def _marks(count: int, per_block: int | None) -> NDArray[np.uint8]:
 
 
 def raw_words(data: bytes) -> bytes:
-    """Records of a tensor on an input of plain 32-byte words."""
-    noise = np.random.default_rng(len(data)).bytes(-len(data) % RAW_BYTES)  # to be ignored
-    words = _padded(data + noise, RAW_BYTES)[:, ::-1]
+    """Records of a tensor on an input of plain 32-byte words; noise behind the end."""
+    words = _padded(data + _noise(-len(data) % RAW_BYTES), RAW_BYTES)[:, ::-1]
     return np.hstack([words, _marks(len(words), BLOCK_BYTES // RAW_BYTES)]).tobytes()
 
 
-def beats(data: bytes, beat_bytes: int, per_block: int | None = None) -> bytes:
-    """Records of a tensor as ``beat``s: data, number of valid bytes, last."""
-    words = _padded(data, beat_bytes)[:, ::-1]
+def beats(data: bytes, layout: Any, per_block: int | None = None, noise: bool = False) -> bytes:
+    """Records of a tensor as beats of ``layout``: data, number of valid bytes, last.
+
+    Bytes behind the end are zero, or ``noise`` for an input that must ignore them.
+    """
+    beat_bytes = layout["data"].width // 8
+    behind = -len(data) % beat_bytes
+    words = _padded(data + (_noise(behind) if noise else bytes(behind)), beat_bytes)[:, ::-1]
     if not len(words):
         return b""
-    layout = beat(beat_bytes)
-    full = pack(layout, {"bytes": beat_bytes}) >> 8 * beat_bytes
     left = len(data) - (len(words) - 1) * beat_bytes
-    head = np.full((len(words), 1), full, np.uint8)
-    head[-1] = pack(layout, {"bytes": left, "last": 1}) >> 8 * beat_bytes
+    head = np.full((len(words), 1), _head(layout, beat_bytes, 0), np.uint8)
+    head[-1] = _head(layout, left, 1)
     return np.hstack([head, words, _marks(len(words), per_block)]).tobytes()
+
+
+def _head(layout: Any, valid_bytes: int, last: int) -> int:
+    return pack(layout, {"bytes": valid_bytes, "last": last}) >> layout["data"].width
+
+
+def _noise(count: int) -> bytes:
+    return np.random.default_rng(count).bytes(count)
 
 
 def compressor_records(tensors: Sequence[Tensor]) -> Records:
@@ -109,11 +128,30 @@ def compressor_records(tensors: Sequence[Tensor]) -> Records:
     for tensor in tensors:
         wire = encode_bytes(tensor.data, tensor.symbol_bits)
         sent = {"stream": wire, "bypass": tensor.data, "measure": b""}[tensor.mode]
-        output.append(beats(sent, WIRE_BYTES))
+        output.append(beats(sent, beat(WIRE_BYTES)))
         reports += [pack(layout, fields) for fields in _reports(tensor, wire)]
     return Records(
         descriptors(tensors),
         b"".join(raw_words(tensor.data) for tensor in tensors),
+        b"".join(output),
+        words_to_bytes(reports, layout.size),
+    )
+
+
+def decompressor_records(tensors: Sequence[Tensor]) -> Records:
+    """For the decompressor: the tensors themselves, from the encoder's streams."""
+    layout = decode_report(DEFAULT)
+    inputs, output, reports = [], [], []
+    for tensor in tensors:
+        wire = encode_bytes(tensor.data, tensor.symbol_bits)
+        sent = tensor.data if tensor.mode == "bypass" else wire
+        inputs.append(beats(sent, beat(WIRE_BYTES), noise=True))
+        data = b"" if tensor.mode == "measure" else tensor.data
+        output.append(beats(data, decoded_beat(DEFAULT), BLOCK_BYTES // RAW_BYTES))
+        reports += [pack(layout, fields) for fields in _reports(tensor, wire)]
+    return Records(
+        descriptors(tensors),
+        b"".join(inputs),
         b"".join(output),
         words_to_bytes(reports, layout.size),
     )

@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """The lanes that the bulk harness drives, and what the golden codec expects of each."""
 
 from __future__ import annotations
@@ -7,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from planezip.hdl.compressor import CompressorLane
+from planezip.hdl.decompressor import DecompressorLane
 from planezip.model.format import DEFAULT, Parameters
-from tb.harness.expected import Records, compressor_records
+from tb.harness.expected import Records, compressor_records, decompressor_records
 from tb.harness.tensors import Tensor
 
 __all__ = ["LANES", "Lane"]
@@ -44,10 +45,7 @@ class Lane:
     parameters: Parameters = DEFAULT
 
 
-def _compressor(parameters: Parameters) -> Any:
-    from planezip.hdl.compressor import CompressorLane
-
-    return CompressorLane(parameters)
-
-
-LANES = (Lane("compressor", _compressor, "raw", "wire", "in", compressor_records),)
+LANES = (
+    Lane("compressor", CompressorLane, "raw", "wire", "in", compressor_records),
+    Lane("decompressor", DecompressorLane, "wire", "raw", "out", decompressor_records),
+)
