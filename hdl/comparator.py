@@ -68,7 +68,7 @@ class Comparator(wiring.Component):
         for tag in sorted(self._parameters.encodings - {Tag.RAW}):
             rounds.append((Value.cast(tag.value), self.sizes[tag.name]))
         while len(rounds) > 1:  # neighbours play; the one with the lower tag wins a tie
-            winners = []
+            winners: list[tuple[Value, Any]] = []
             for (tag_a, a), (tag_b, b) in zip(rounds[::2], rounds[1::2], strict=False):
                 name = f"{len(rounds)}_{len(winners)}"
                 tag, size = (

@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data, enum
+
 from planezip.model.format import TAG_BITS, Parameters, PlaneCode
 
 __all__ = ["PlaneClass", "block_summary", "chunk_record", "plane_class"]

@@ -111,7 +111,7 @@ class Transpose(wiring.Component):
             for at in range(count)
         ]
         cells = wires(m, [self._per_cell(hit) for hit in hits], "cells")
-        tiles = []
+        tiles: list[list[Any]] = []
         for row in range(count):
             tiles.append([])
             for column in range(count):

@@ -61,7 +61,9 @@ def chunk_report(parameters: Parameters) -> data.StructLayout:
     return data.StructLayout(
         {
             "body_bytes": range(parameters.chunk_bits // 8 + 1),
-            "blocks": data.ArrayLayout(Shape.cast(range(parameters.blocks_per_chunk + 1)), len(Tag)),
+            "blocks": data.ArrayLayout(
+                Shape.cast(range(parameters.blocks_per_chunk + 1)), len(Tag)
+            ),
             "raw": 1,
             "last": 1,
         }

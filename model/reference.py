@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from planezip.model.errors import ErrorCode, StreamError
 from planezip.model.format import (
@@ -75,7 +76,7 @@ def transform(tag: Tag, symbols: Sequence[int], w: int) -> tuple[list[int], list
     """Planes of DBX, BX or ZBX from the top down: ``(planes, pre_xor_planes, width)``."""
     if tag == Tag.DBX:
         mask = (1 << (w + 1)) - 1
-        values = [(b - a) & mask for a, b in zip(symbols, symbols[1:])]
+        values = [(b - a) & mask for a, b in pairwise(symbols)]
         count = w + 1
     else:
         values = [s for s in symbols if s] if tag == Tag.ZBX else list(symbols)
@@ -150,7 +151,8 @@ def encode_block(tag: Tag, symbols: Sequence[int], w: int, p: Parameters = DEFAU
 
 def select(symbols: Sequence[int], w: int, p: Parameters = DEFAULT) -> EncodedBlock:
     """The smallest encoding of a block; ties go to the lowest tag."""
-    return min((encode_block(tag, symbols, w, p) for tag in sorted(p.encodings)), key=lambda e: e.bits)
+    encoded = (encode_block(tag, symbols, w, p) for tag in sorted(p.encodings))
+    return min(encoded, key=lambda e: e.bits)
 
 
 def encode_chunk(data: bytes, w: int, p: Parameters = DEFAULT) -> bytes:
@@ -295,10 +297,13 @@ def _decode_block(block: _Block, w: int, p: Parameters, fail: _Fail) -> tuple[li
         raise fail(ErrorCode.OVERRUN)
     if bad_run:
         raise fail(ErrorCode.RUN)
-    length = sum(
-        {PlaneCode.VERBATIM: width, PlaneCode.PAIR: log2_ceil(width), PlaneCode.ONE: log2_ceil(width)}.get(c, 0)
-        for c, _ in codes
-    )
+    position = log2_ceil(width)
+    payload_bits = {
+        PlaneCode.VERBATIM: width,
+        PlaneCode.PAIR: position,
+        PlaneCode.ONE: position,
+    }
+    length = sum(payload_bits.get(code, 0) for code, _ in codes)
     if tag in (Tag.RAW, Tag.ZVC):
         length = w * mask.bit_count()
     if block.used + length > block.left:

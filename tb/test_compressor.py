@@ -173,6 +173,7 @@ async def full_rate(dut: Any) -> None:
     bench.send(random_tensor(rng, p.chunk_bits // 8, p, incompressible=1.0), "latency")
     await bench.finish()
     monitor = bench.monitor_of(bench.wire)
+    assert monitor.first_valid is not None
     assert monitor.first_valid - bench.raw.times[0] == LATENCY_CYCLES[p.block_bits]
     bench.raw.times.clear()
     start = len(monitor.times)

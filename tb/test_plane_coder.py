@@ -16,7 +16,7 @@ from tb.bench import Bench
 from tb.poke import GEOMETRIES, IDS, Poke
 from tb.run import run_bench
 
-_KINDS = [code for code in PlaneCode if code != PlaneCode.ZERO_RUN]
+_KINDS: list[PlaneCode] = [code for code in PlaneCode if code != PlaneCode.ZERO_RUN]
 
 
 @cocotb.test()
@@ -29,7 +29,7 @@ async def coder(dut: Any) -> None:
     for width, w in enumerate(p.symbol_bits):
         for tag in (Tag.BX, Tag.DBX):
             count = p.planes(tag, w)
-            blocks = []
+            blocks: list[list[PlaneCode]] = []
             for start in range(count):
                 for run in range(1, count - start + 1):
                     block = [rng.choice(_KINDS[1:]) for _ in range(count)]
@@ -39,7 +39,7 @@ async def coder(dut: Any) -> None:
                 zeros = rng.random()
                 blocks.append(
                     [
-                        rng.choice((PlaneCode.ZERO,) if rng.random() < zeros else _KINDS)
+                        rng.choice([PlaneCode.ZERO] if rng.random() < zeros else _KINDS)
                         for _ in range(count)
                     ]
                 )

@@ -148,6 +148,8 @@ def test_truncated_file(tmp_path: Path) -> None:
 
 
 def test_contradicting_trace_is_refused_in_memory() -> None:
+    trace = small()
+    bad = replace(trace.storages[3], producer=2)
+    storages = (*trace.storages[:3], bad, *trace.storages[4:])
     with pytest.raises(TraceError, match="does not write it"):
-        bad = replace(small().storages[3], producer=2)
-        replace(small(), storages=(*small().storages[:3], bad, *small().storages[4:]))
+        replace(trace, storages=storages)
