@@ -64,12 +64,12 @@ def slot_classes(geometry: Geometry) -> data.StructLayout:
 
 
 class ControlBuilder(wiring.Component):
-    """Three pipeline stages and a ring; a slot a cycle.
+    """Four pipeline stages and a ring; a slot a cycle.
 
     The classes of a slot are taken with its beat (``take``), what the beat itself adds when
     it moves on (``step``): a cycle later or more, but for the last slot exactly one. With
     the last slot taken in cycle t (counting cycles with ``enable``): ``position`` is valid
-    in t + 2 only, ``string`` from t + 4 until the last slot of the next block is 3 cycles old.
+    in t + 2 only, ``string`` from t + 5 until the last slot of the next block is 4 cycles old.
 
     Parameters
     ----------
@@ -118,26 +118,22 @@ class ControlBuilder(wiring.Component):
         position = Signal(self._geometry.pointer_bits, reset_less=True)
         m.d.comb += [self.string.eq(string), self.position.eq(position)]
         second = Signal()  # the slot in `held` is in the second stage
-        third = Signal()
-        begins = Signal(reset_less=True)  # first slot in the third stage
-        ends = Signal(reset_less=True)  # last one
-        filled = Signal()
+        begins = Signal(2, reset_less=True)  # a first slot is in the third and fourth stage
+        ends = Signal(3)  # a last one is, or has just left
         other = self._other_piece(m)
         now = self._begin(m, position)
         code, length = self._code_piece(m, now)
-        kept = collected & (~(third & begins)).replicate(ring)
+        kept = collected & (~begins[1]).replicate(ring)
         with m.If(self.enable):
             m.d.sync += [
                 second.eq(self.take),
-                third.eq(second),
-                begins.eq(self.held.slot == 0),
-                ends.eq(self.held.slot == last_slot),
-                filled.eq(third & ends),
+                begins.eq(Cat(second & (self.held.slot == 0), begins[0])),
+                ends.eq(Cat(second & (self.held.slot == last_slot), ends[:2])),
                 collected.eq(kept | other | code),
             ]
             with m.If(second):
                 m.d.sync += position.eq(now + length)
-            with m.If(filled):
+            with m.If(ends[2]):
                 m.d.sync += string.eq(collected)
         return m
 
@@ -156,7 +152,7 @@ class ControlBuilder(wiring.Component):
         return Mux(slot.odd, slot.origin - offset, slot.origin + offset)
 
     def _other_piece(self, m: Module) -> Value:
-        """Header and tag, base, mask: one piece a slot. Two stages: choose; rotate and place."""
+        """Header and tag, base, mask: one piece a slot. Stages: choose; rotate; place."""
         ring = self._geometry.control_ring
         earlier = Signal(self._geometry.lanes, reset_less=True)  # flags of the beat before
         options = self._options(m, earlier)
@@ -175,7 +171,7 @@ class ControlBuilder(wiring.Component):
                 bits.eq(Mux(self.held.odd, chosen[::-1], chosen)),
                 start.eq(self._from_origin(offset) - Mux(self.held.odd, size, 0)),
             ]
-        return expand(m, rotated(m, bits, start), start, ring)
+        return self._placed(m, bits, start)
 
     def _options(self, m: Module, earlier: Value) -> list[tuple[Value, Value, Value]]:
         """``(condition, bits, offset)`` of the pieces; at most one condition holds."""
@@ -213,7 +209,7 @@ class ControlBuilder(wiring.Component):
         return wire(m, Mux(self.held.slot == 0, first, position)[: len(position)], "now")
 
     def _code_piece(self, m: Module, now: Value) -> tuple[Value, Value]:
-        """Codes of a slot, and their signed length. Stages: form; pack; rotate and place."""
+        """Codes of a slot, and their signed length. Stages: form; pack; rotate; place."""
         g, p = self._geometry, self._geometry.parameters
         if not g.has_planes:
             return Const(0), Const(0)
@@ -249,5 +245,12 @@ class ControlBuilder(wiring.Component):
                 bits.eq(Mux(odd, Cat(text, Const(0, size - len(text)))[::-1], text)),
                 start.eq(now - Mux(odd, size, 0)),
             ]
-        piece = expand(m, rotated(m, bits, start), start, g.control_ring)
-        return piece, Mux(odd, -length, length)
+        return self._placed(m, bits, start), Mux(odd, -length, length)
+
+    def _placed(self, m: Module, bits: Value, start: Value) -> Value:
+        """``bits`` at ``start`` of the ring, a stage later."""
+        turned, place = Signal.like(bits, reset_less=True), Signal.like(start, reset_less=True)
+        rotation = rotated(m, bits, start)
+        with m.If(self.enable):
+            m.d.sync += [turned.eq(rotation), place.eq(start)]
+        return expand(m, turned, place, self._geometry.control_ring)

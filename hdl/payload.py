@@ -21,7 +21,7 @@ from planezip.hdl.geometry import Geometry
 from planezip.hdl.wires import parts_of, rotated, wire, wires
 from planezip.model.format import DEFAULT, Parameters
 
-__all__ = ["PayloadPacker", "PayloadPlaces", "expand", "packed", "places", "thermometer"]
+__all__ = ["PayloadPacker", "PayloadPlaces", "expand", "packed", "places", "shares", "thermometer"]
 
 
 _NO = Const(0)
@@ -92,6 +92,18 @@ def expand(m: Module, value: Value, start: Value, ring: int) -> Value:
     return wire(m, Cat(parts), "expanded")
 
 
+def shares(plane_bits: Value, geometry: Geometry) -> Value:
+    """How many bits of a plane of ``plane_bits`` each of its units has."""
+    unit = geometry.unit_bits
+    size = unit.bit_length()
+    result = []
+    for below in range(0, geometry.symbols, unit):
+        left = (plane_bits - below)[:size]
+        whole = plane_bits >= below + unit
+        result.append(Mux(whole, Const(unit, size), Mux(plane_bits > below, left, 0)))
+    return Cat(result)
+
+
 class PayloadPlaces(wiring.Component):
     """Combinational: where each unit of a slot starts, and where the next slot does.
 
@@ -108,8 +120,8 @@ class PayloadPlaces(wiring.Component):
         Index of the symbol width; planes, or symbols that fill ``symbol_bits`` of the slot.
     verbatim, positions : In(units)
         As in :class:`~planezip.hdl.position.PositionEncoder`.
-    plane_bits, position_bits : In
-        Length of a verbatim plane and of a position.
+    shares : In, position_bits : In
+        Length of each unit of a verbatim plane (:func:`shares`), and of a position.
     symbol_bits : In
         Bits of the slot in symbol order.
     places : Out(units * log2(beat_bits))
@@ -127,7 +139,7 @@ class PayloadPlaces(wiring.Component):
                 "planes": In(1),
                 "verbatim": In(g.units),
                 "positions": In(g.units),
-                "plane_bits": In(range(g.symbols + 1)),
+                "shares": In(g.symbols // g.unit_bits * g.unit_bits.bit_length()),
                 "position_bits": In(range(g.symbols.bit_length())),
                 "symbol_bits": In(range(g.beat_bits + 1)),
                 "places": Out(g.units * self._ring),
@@ -159,16 +171,12 @@ class PayloadPlaces(wiring.Component):
     def _length(self, k: int) -> Value:
         """Length of unit k: its share of a verbatim plane, or a position in the lowest unit."""
         g = self._geometry
+        shares = parts_of(self.shares, g.unit_bits.bit_length())
         result: Value = Const(0)
         for index, w in enumerate(g.parameters.symbol_bits):
-            span = g.parameters.symbols(w) // g.unit_bits
-            below = k % span * g.unit_bits
-            left = (self.plane_bits - below)[: len(self.plane_bits)]
-            share = Mux(self.plane_bits < below, 0, Mux(left > g.unit_bits, g.unit_bits, left))[
-                : g.unit_bits.bit_length()
-            ]
-            value = share & self.verbatim[k].replicate(len(share))
-            if k % span == 0:
+            at = k % (g.parameters.symbols(w) // g.unit_bits)
+            value = shares[at] & self.verbatim[k].replicate(len(shares[at]))
+            if at == 0:
                 field = self.position_bits & self.positions[k].replicate(len(self.position_bits))
                 value = value | field
             result = Mux(self.width == index, value, result)

@@ -10,13 +10,28 @@ from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.align import aligner_slot
 from planezip.hdl.geometry import Geometry
-from planezip.hdl.payload import PayloadPacker, PayloadPlaces, expand
+from planezip.hdl.payload import PayloadPacker, PayloadPlaces, expand, shares
 from planezip.hdl.position import PositionEncoder, position
 from planezip.hdl.summary import PlaneClass
 from planezip.hdl.wires import rotated, wire
 from planezip.model.format import DEFAULT, Parameters, Tag
 
 __all__ = ["PayloadPath", "block_info", "symbol_unit"]
+
+# What a slot needs after its units have been read.
+_MERGED = (
+    "payload",
+    "control",
+    "start",
+    "end",
+    "extra",
+    "width",
+    "has_string",
+    "verbatim_extra",
+    "position_extra",
+    "first",
+    "last",
+)
 
 
 def symbol_unit(geometry: Geometry) -> int:
@@ -51,7 +66,9 @@ def block_info(geometry: Geometry) -> data.StructLayout:
 
 
 class PayloadPath(wiring.Component):
-    """With ``begin`` in cycle t, slot k is placed in t + k + 1, read in t + k + 2, then given.
+    """A slot a cycle: with ``begin`` in cycle t, slot k is given in t + k + 4.
+
+    It is placed in t + k + 1, read in t + k + 2 and merged in t + k + 3.
 
     Parameters
     ----------
@@ -66,7 +83,7 @@ class PayloadPath(wiring.Component):
         Kinds of a slot's units (see PositionEncoder), stored at the end of a cycle with
         ``kinds`` : In(1); slot k not before slot k of the block before is placed.
     tops_slot, tops_width, tops : In
-        Top bits of a beat's deltas, stored with ``tops_valid`` : In(1).
+        Top bits of a beat's deltas, taken with ``tops_valid`` : In(1) and ``enable``.
     position : In(pointer_bits)
         Where the control string ends, in the cycle after ``begin``.
     string : In(control_ring)
@@ -141,6 +158,8 @@ class PayloadPath(wiring.Component):
         m.submodules.places = places = PayloadPlaces(g.parameters, g.beats_per_block)
         info = Signal(block_info(g), reset_less=True)
         position_bits = Signal(range(g.symbols.bit_length()), reset_less=True)
+        share = Signal.like(places.shares, reset_less=True)
+        extra_bits = Signal(range(g.symbols), reset_less=True)
         kinds = [
             Signal(2 * g.units, name=f"kinds_{k}", reset_less=True)
             for k in range(g.beats_per_block)
@@ -153,6 +172,10 @@ class PayloadPath(wiring.Component):
         for k, line in enumerate(kinds):
             with m.If(self.kinds & (self.kinds_slot == k)):
                 m.d.sync += line.eq(Cat(self.verbatim, self.positions))
+        kind = self.info.extra_class.as_value()
+        is_verbatim = self.info.extra & (kind == PlaneClass.VERBATIM.value)
+        is_position = self.info.extra & kind[0] & kind[2]
+        field = wire(m, _log2_ceil(self.info.plane_bits), "field")
         with m.If(self.enable):
             m.d.sync += [valid.eq(self.begin | valid & ~last), place.eq(places.end)]
             with m.If(valid):
@@ -163,14 +186,15 @@ class PayloadPath(wiring.Component):
             with m.If(self.begin):
                 m.d.sync += [
                     info.eq(self.info),
-                    position_bits.eq(_log2_ceil(self.info.plane_bits)),
+                    position_bits.eq(field),
+                    share.eq(shares(self.info.plane_bits, g)),
+                    extra_bits.eq(
+                        Mux(is_verbatim, self.info.plane_bits, Mux(is_position, field, 0))
+                    ),
                 ]
         # What only slot 0 needs is still at the input.
-        kind = self.info.extra_class.as_value()
-        has_extra = first & self.info.extra
-        verbatim_extra = has_extra & (self.info.extra_class == PlaneClass.VERBATIM)
-        position_extra = has_extra & kind[0] & kind[2]
-        extra_bits = Mux(verbatim_extra, info.plane_bits, Mux(position_extra, position_bits, 0))
+        verbatim_extra = first & is_verbatim
+        position_extra = first & is_position
         extra_start = wire(m, Mux(self.info.odd, self.info.begin, self.position), "extra_start")
         start = wire(m, Mux(first, extra_start + extra_bits, place)[: g.pointer_bits], "start")
         kind_line = wire(m, Array(kinds)[slot], "kinds")
@@ -181,7 +205,7 @@ class PayloadPath(wiring.Component):
             places.planes.eq(info.planes),
             places.verbatim.eq(verbatim),
             places.positions.eq(positions),
-            places.plane_bits.eq(info.plane_bits),
+            places.shares.eq(share),
             places.position_bits.eq(position_bits),
             places.symbol_bits.eq(Mux(info.left >= whole, g.beat_bits, info.left * unit)),
         ]
@@ -215,7 +239,9 @@ class PayloadPath(wiring.Component):
         m.submodules.positions = positions = PositionEncoder(*args)
         m.submodules.packer = packer = PayloadPacker(*args)
         placed, slots = self._placed_slot, self.slots
-        valid = Signal()
+        fields = {name: self._placed()[name].shape for name in _MERGED}
+        merged = self._merged = Signal(data.StructLayout(fields), reset_less=True)
+        valid = Signal(2)  # in the stages merge and given
         given = Signal(slots.payload.shape(), reset_less=True)
         has_string = Signal(reset_less=True)
         m.d.comb += [
@@ -231,48 +257,56 @@ class PayloadPath(wiring.Component):
             packer.places.eq(placed.places),
         ]
         with m.If(self.enable):
+            m.d.sync += [valid.eq(Cat(self._placed_valid, valid[0]))]
+            m.d.sync += [merged[name].eq(placed[name]) for name in _MERGED]
             m.d.sync += [
-                valid.eq(self._placed_valid),
-                given.payload_start.eq(placed.payload),
-                given.control_start.eq(placed.control),
-                given.opened.eq((placed.start - 1)[g.pointer_bits - 1]),
-                given.end.eq(placed.end - 1),
-                given.first.eq(placed.first),
-                given.last.eq(placed.last),
-                has_string.eq(placed.has_string),
+                given.payload.eq(packer.ring),
+                given.payload_start.eq(merged.payload),
+                given.control_start.eq(merged.control),
+                given.opened.eq((merged.start - 1)[g.pointer_bits - 1]),
+                given.end.eq(merged.end - 1),
+                given.first.eq(merged.first),
+                given.last.eq(merged.last),
+                has_string.eq(merged.has_string),
             ]
         control = self.string & has_string.replicate(g.control_ring)
         if Tag.DBX in g.parameters.encodings:
             control = control | self._extra_plane(m)
         m.d.comb += [
-            slots.valid.eq(valid),
+            slots.valid.eq(valid[1]),
             slots.payload.eq(given),
-            slots.payload.payload.eq(packer.ring),
             slots.payload.control.eq(control),
-            self.enable.eq(slots.ready | ~valid),
+            self.enable.eq(slots.ready | ~valid[1]),
         ]
 
     def _extra_plane(self, m: Module) -> Value:
         """Payload of DBX's extra plane, at its place in the control ring."""
-        g, p, placed = self._geometry, self._geometry.parameters, self._placed_slot
+        g, p, merged = self._geometry, self._geometry.parameters, self._merged
         collected = Signal(g.symbols, reset_less=True)
+        tops = Signal(g.lanes, reset_less=True)
+        tops_valid = Signal()
+        slot = Signal.like(self.tops_slot, reset_less=True)
+        width = Signal.like(self.tops_width, reset_less=True)
+        with m.If(self.enable):
+            m.d.sync += [tops.eq(self.tops), tops_valid.eq(self.tops_valid)]
+            m.d.sync += [slot.eq(self.tops_slot), width.eq(self.tops_width)]
         for index, w in enumerate(p.symbol_bits):
             count = g.beat_bits // w
-            here = self.tops_valid & (self.tops_width == index)
+            here = self.enable & tops_valid & (width == index)
             for k in range(g.beats_per_block):
-                with m.If(here & (self.tops_slot == k)):
-                    m.d.sync += collected[k * count : (k + 1) * count].eq(self.tops[:count])
+                with m.If(here & (slot == k)):
+                    m.d.sync += collected[k * count : (k + 1) * count].eq(tops[:count])
         plane: Value = collected
         for index, w in enumerate(p.symbol_bits):
-            plane = Mux(placed.width == index, collected[: p.symbols(w)], plane)
+            plane = Mux(merged.width == index, collected[: p.symbols(w)], plane)
         plane = wire(m, plane, "plane")
         at = Cat(position(m, plane)[:-1])
-        content = Mux(placed.verbatim_extra, plane, Mux(placed.position_extra, at, 0))
-        turned = rotated(m, wire(m, content[: g.symbols], "content"), placed.extra)
+        content = Mux(merged.verbatim_extra, plane, Mux(merged.position_extra, at, 0))
+        turned = rotated(m, wire(m, content[: g.symbols], "content"), merged.extra)
         ring = Signal(g.symbols, reset_less=True)
-        start = Signal.like(placed.extra, reset_less=True)
+        start = Signal.like(merged.extra, reset_less=True)
         with m.If(self.enable):
-            m.d.sync += [ring.eq(turned), start.eq(placed.extra)]
+            m.d.sync += [ring.eq(turned), start.eq(merged.extra)]
         return expand(m, ring, start, g.control_ring)
 
 

@@ -27,8 +27,8 @@ class Serializer(wiring.Component):
 
     A beat a cycle, whatever the tags, widths and lengths: 4 cycles per block, none per
     chunk or tensor, as long as ``wire`` is ready. With the first beat of a block taken in
-    cycle t, its first bits are on ``wire`` in t + 7 at the earliest (when they end a beat;
-    the last bits of a tensor in t + 11). A block's beat waits for the next one (a delta
+    cycle t, its first bits are on ``wire`` in t + 8 at the earliest (when they end a beat;
+    the last bits of a tensor in t + 12). A block's beat waits for the next one (a delta
     needs its first symbol). While ``wire`` has a beat and is not ready everything stands
     still. (With small parameters a slot can bring more than a wire beat, and takes longer.)
 
@@ -50,7 +50,8 @@ class Serializer(wiring.Component):
     # and after the one in which the last beat of a block is taken (PayloadPath):
     #   place  +2  places of the payload, slot by slot
     #   read   +3  slots are read from Transpose, while the next block is written
-    #   given  +4  packed payload and control string go to the aligner
+    #   merge  +4  units, rotated to their places, are merged
+    #   given  +5  payload and control string go to the aligner
     # Every stage moves with `enable`.
 
     def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
@@ -273,7 +274,7 @@ class Serializer(wiring.Component):
             transpose.read_width.eq(payload.read_width),
             transpose.read_planes.eq(payload.read_planes),
             payload.data.eq(transpose.data),
-            payload.tops_valid.eq(write),
+            payload.tops_valid.eq(valid),
             payload.tops_slot.eq(slot),
             payload.tops_width.eq(width),
             payload.tops.eq(transform.tops),

@@ -98,13 +98,13 @@ async def strings(dut: Any) -> None:
             }
         end = origin - len(string) if odd else origin + len(string)
         positions[cycle + 1] = end % (1 << g.pointer_bits)
-        strings[cycle + 3] = in_ring(string, origin, bool(odd), g.control_ring)
+        strings[cycle + 4] = in_ring(string, origin, bool(odd), g.control_ring)
         if rng.randrange(3) == 0:
             await tick(**held)
             for _ in range(rng.choice((0, 5))):
                 await tick()
     await tick(**held)
-    for _ in range(5):
+    for _ in range(6):
         await tick()
     assert not positions
     assert not strings

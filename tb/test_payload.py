@@ -62,7 +62,10 @@ async def starts(dut: Any) -> None:
             planes=transposed,
             verbatim=verbatim,
             positions=positions,
-            plane_bits=n,
+            shares=sum(
+                min(max(n - at * g.unit_bits, 0), g.unit_bits) << at * g.unit_bits.bit_length()
+                for at in range(g.symbols // g.unit_bits)
+            ),
             position_bits=log2_ceil(n),
             symbol_bits=symbol_bits,
         )

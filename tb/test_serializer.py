@@ -31,7 +31,7 @@ GEOMETRIES = [
 IDS = [f"{p.symbols_per_block}x{'-'.join(map(str, p.symbol_bits))}-{b}" for p, b in GEOMETRIES]
 
 
-LATENCY = 8  # cycles from the last beat of a tensor to its last bits
+LATENCY = 9  # cycles from the last beat of a tensor to its last bits
 
 
 class _Driver:
