@@ -53,12 +53,23 @@ def encode(array: Any, threads: int = 1) -> Stream:
         For other objects and dtypes.
     """
     data, name, shape = flat_bytes(array)
-    return Stream(name, shape, _encode(data, dtypes.symbol_bits(name), threads))
+    w = dtypes.symbol_bits(name)
+    wire = np.empty(-(-data.size // CHUNK_BYTES) * (HEADER_BYTES + CHUNK_BYTES), np.uint8)
+    used = 0
+    for part in _encode(data, w, threads, wire):
+        if threads > 1:
+            wire[used : used + part.size] = part
+        used += part.size
+    wire.resize(used, refcheck=False)
+    return Stream(name, shape, wire.data.toreadonly())
 
 
 def encode_bytes(data: bytes | bytearray | memoryview, w: int, threads: int = 1) -> bytes:
     """Wire format of ``data`` taken as symbols of ``w`` bits (16 or 32)."""
-    return _encode(np.frombuffer(data, np.uint8), w, threads)
+    wire = io.BytesIO()  # hands its buffer over as bytes without a copy
+    for part in _encode(np.frombuffer(data, np.uint8), w, threads, None):
+        wire.write(part.data)
+    return wire.getvalue()
 
 
 def decode(stream: Stream, threads: int = 1) -> NDArray[Any]:
@@ -174,18 +185,20 @@ def _map(
             yield waiting.popleft().result()
 
 
-def _encode(data: Bytes, w: int, threads: int) -> bytes:
+def _encode(data: Bytes, w: int, threads: int, out: Bytes | None) -> Iterator[Bytes]:
+    """Wire format piece by piece; one thread writes the pieces into ``out``, one by one."""
     check_width(w)
+    room = -(-PIECE_BYTES // CHUNK_BYTES) * (HEADER_BYTES + CHUNK_BYTES)
+    used = 0
 
     def encode_piece(blocks: NDArray[np.uint64]) -> Bytes:
-        chunks = -(-len(blocks) // BLOCKS_PER_CHUNK)
-        out = np.empty(chunks * (HEADER_BYTES + CHUNK_BYTES), np.uint8)
-        return out[: encode_chunks(blocks, out, w)]
+        nonlocal used
+        wire = np.empty(room, np.uint8) if out is None or threads > 1 else out[used:]
+        part = wire[: encode_chunks(blocks, wire, w)]
+        used += part.size
+        return part
 
-    wire = io.BytesIO()  # hands its buffer over as bytes without a copy
-    for part in _map(encode_piece, pieces(data, "<u8"), threads):
-        wire.write(part.data)
-    return wire.getvalue()
+    yield from _map(encode_piece, pieces(data, "<u8"), threads)
 
 
 def _walk(

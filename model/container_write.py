@@ -36,7 +36,7 @@ class Pieces:
 
     dtype: str
     shape: tuple[int, ...]
-    payload: Iterable[bytes]
+    payload: Iterable[bytes | memoryview]
 
 
 def write(

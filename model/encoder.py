@@ -49,7 +49,7 @@ _RAW, _ZVC, _DBX, _BX, _ZBX = (int(tag) for tag in Tag)
 
 
 @numba.njit
-def _price(planes, count, mask, run_bits, lane):
+def _price(planes, count, mask, dense, run_bits, lane):
     """Bits of all codes and their payload, into row _BITS of ``lane``.
 
     Symbols outside row ``mask`` of ``lane`` do not count.
@@ -65,8 +65,11 @@ def _price(planes, count, mask, run_bits, lane):
             pre = here[k]
             x = pre ^ above[k]
             rest = x & (x - U(1))
-            higher = lane[mask + k] & (U(0) - ((x ^ rest) << U(1)))
-            pair = rest == (higher & (U(0) - higher))
+            neighbour = (x ^ rest) << U(1)
+            if not dense:
+                higher = lane[mask + k] & (U(0) - neighbour)
+                neighbour = higher & (U(0) - higher)
+            pair = rest == neighbour
             # conditions as masks, 0 or -1; they count in bytes of a word
             zero = U(0) - U(x == U(0))
             last, two = lane[_LAST + k], lane[_LAST_TWO + k]
@@ -115,14 +118,14 @@ def _choose(words, scratch, planes, delta_planes, lane, w):
         lane[_BITS + k] = U(n) + U(w) * popcount(lane[_NONZERO + k])
         lane[_MASK + k] = every >> U(1)
     _improve(lane, U(_ZVC), U(0))
-    _price(delta_planes, w + 1, _MASK, run_bits, lane)
+    _price(delta_planes, w + 1, _MASK, True, run_bits, lane)
     _improve(lane, U(_DBX), U(w))
     for k in range(LANES):
         lane[_MASK + k] = every
-    _price(planes, w, _MASK, run_bits, lane)
+    _price(planes, w, _MASK, True, run_bits, lane)
     _improve(lane, U(_BX), U(0))
     if zeros != U(0):  # else ZBX is BX and a mask
-        _price(planes, w, _NONZERO, run_bits, lane)
+        _price(planes, w, _NONZERO, False, run_bits, lane)
         _improve(lane, U(_ZBX), U(n))
 
 
@@ -314,9 +317,8 @@ def _encode(blocks, out, w):
         if m < LANES:
             words[:] = U(0)
         for k in range(m):
-            block = blocks[first + k]
             for i in range(_WORDS):
-                words[i * LANES + k] = block[i]
+                words[i * LANES + k] = blocks[U(first + k), i]
         _choose(words, scratch, planes, delta_planes, lane, w)
         bits = U(TAG_BITS * m)
         for k in range(m):

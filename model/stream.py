@@ -25,20 +25,30 @@ class Stream:
         Name of the element type (:data:`planezip.model.dtypes.DTYPES`).
     shape : tuple of int
         Shape of the tensor, in elements.
-    payload : bytes
-        Wire format: chunk after chunk (docs/format.md).
+    payload : bytes or read-only memoryview of bytes
+        Wire format: chunk after chunk (docs/format.md). :func:`planezip.model.encode` makes
+        a view, which saves a copy; ``bytes(payload)`` makes bytes.
     """
 
     dtype: str
     shape: tuple[int, ...]
-    payload: bytes
+    payload: bytes | memoryview
 
     def __post_init__(self) -> None:
         dtypes.dtype_of(self.dtype)
-        if not isinstance(self.payload, bytes):
-            raise TypeError(f"payload must be bytes, not {type(self.payload).__name__}")
+        if not isinstance(self.payload, bytes) and not (
+            isinstance(self.payload, memoryview) and self.payload.readonly
+        ):
+            kind = type(self.payload).__name__
+            raise TypeError(f"payload must be bytes or a read-only memoryview, not {kind}")
         if any(not isinstance(n, int) or n < 0 for n in self.shape):
             raise ValueError(f"shape must consist of integers of at least 0, not {self.shape!r}")
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape, self.wire_bytes))
+
+    def __reduce__(self) -> tuple[type[Stream], tuple[str, tuple[int, ...], bytes]]:
+        return Stream, (self.dtype, self.shape, bytes(self.payload))  # no pickle of views
 
     @property
     def w(self) -> int:

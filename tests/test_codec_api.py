@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 
@@ -160,6 +161,15 @@ def test_chunk_errors_name_the_chunk():
     with pytest.raises(pz.StreamError) as error:
         pz.decode_chunk(pz.Stream(stream.dtype, stream.shape, bytes(broken)), 2)
     assert (error.value.code, error.value.chunk, error.value.block) == (pz.ErrorCode.TAG, 2, 0)
+
+
+def test_streams_compare_hash_and_travel():
+    stream = pz.encode(np.arange(2000))
+    other = pz.Stream(stream.dtype, stream.shape, bytes(stream.payload))
+    assert stream == other == copy.deepcopy(stream)
+    assert hash(stream) == hash(other)
+    assert isinstance(copy.deepcopy(stream).payload, bytes)
+    assert stream.payload.readonly
 
 
 def test_arguments():

@@ -134,8 +134,9 @@ def test_chunk_alone_names_the_chunk_of_the_whole() -> None:
     """A file whose checksums fit a stream that is broken in chunk 1."""
     stream = STREAMS["ramp"]
     at = int(stream.chunk_index()[1]) + 2
-    payload = stream.payload[:at] + bytes([stream.payload[at] | 7]) + stream.payload[at + 1 :]
-    data = container.to_bytes({"x": model.Stream("float32", (3000,), payload)})
+    payload = bytearray(stream.payload)
+    payload[at] |= 7  # reserved tag
+    data = container.to_bytes({"x": model.Stream("float32", (3000,), bytes(payload))})
     with container.File(data) as file, pytest.raises(StreamError, match="TAG in chunk 1, block 0"):
         file.chunk("x", 1)
 
