@@ -44,6 +44,10 @@ verilog: $(SIM_SET) ## write the hardware as Verilog to build/verilog/
 bench: $(TEST_SET) ## speed and ratio of the golden codec beside other compressors
 	@$(PY) -m tests.bench_codec
 
+.PHONY: eval
+eval: $(TEST_SET) ## the paper's figures 4 to 6 with our traces and ratios, to build/eval/
+	@$(PY) -m planezip.sim.eval
+
 .PHONY: lock
 lock: ## pin the versions in requirements/*.txt anew
 	@.ci/lock
