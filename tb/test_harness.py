@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The bulk harness itself, around a lane that only repacks: every kind of fault is caught."""
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.hdl import unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -52,6 +53,7 @@ class Repacker(wiring.Component):
         size = self.descriptor.payload.raw_bytes
         free = ~self.wire.valid | self.wire.ready
         last = left <= 32
+        word = self.raw.payload & Mux(last, (1 << (left[:6] * 8)) - 1, -1)
         with m.If(self.wire.ready):
             m.d.sync += self.wire.valid.eq(0)
         with m.If(self.report.ready):
@@ -65,7 +67,7 @@ class Repacker(wiring.Component):
             m.d.comb += self.raw.ready.eq(free)
             with m.If(self.raw.valid & free):
                 m.d.sync += [
-                    low.eq(self.raw.payload),
+                    low.eq(word),
                     odd.eq(~odd & ~last),
                     left.eq(left - 32),
                 ]
@@ -77,12 +79,12 @@ class Repacker(wiring.Component):
                         out.last.eq(last),
                         out.bytes.eq(64),
                         out.data[:256].eq(low),
-                        out.data[256:].eq(self.raw.payload),
+                        out.data[256:].eq(word),
                     ]
                     with m.If(last):
                         m.d.sync += out.bytes.eq(left[:6] + odd * 32)
                     with m.If(~odd):
-                        m.d.sync += out.data.eq(self.raw.payload)
+                        m.d.sync += out.data.eq(word)
         return m
 
 
@@ -100,7 +102,8 @@ def lane(**arguments: Any) -> Lane:
         return Repacker(**arguments)
 
     # a cycle goes to the descriptor: 4 a block, and one more per tensor
-    return Lane("repacker", make, "raw", "wire", "in", records, cycles_per_block=5)
+    name = "_".join(["repacker", *arguments])
+    return Lane(name, make, "raw", "wire", "in", records, cycles_per_block=5)
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from amaranth.hdl import Shape
@@ -71,7 +73,7 @@ def build_lane(lane: Lane, simulator: str = "verilator") -> tuple[Path, Sources]
         }.items()
     }
     files = {
-        "lane.v": _verilog(lane),
+        "lane.v": _verilog(lane, component),
         "adapter.v": _adapter(lane, widths),
         "harness.v": (FOLDER / "harness.v").read_text(),
     }
@@ -86,20 +88,20 @@ def build_lane(lane: Lane, simulator: str = "verilator") -> tuple[Path, Sources]
     return build(sources, simulator), sources
 
 
-def _verilog(lane: Lane) -> str:
+def _verilog(lane: Lane, component: Any) -> str:
     """The lane's Verilog, exported anew only if a source of it has changed."""
     digest = hashlib.sha256(repr((lane.name, lane.parameters)).encode())
     for package in ("amaranth", "pyosys"):
         digest.update(metadata.version(package).encode())
-    for source in sorted(
-        [*(ROOT / "hdl").glob("*.py"), *(ROOT / "model").glob("*.py"), *FOLDER.glob("*.py")]
-    ):
+    own = inspect.getsourcefile(type(component))
+    sources = {path for folder in ("hdl", "model") for path in (ROOT / folder).glob("*.py")}
+    for source in sorted({*sources, *([Path(own)] if own else [])}):
         digest.update(source.read_bytes())
     path = BUILD / "verilog" / f"{lane.name}-{digest.hexdigest()[:12]}.v"
     with locked(path.parent):
         if not path.exists():
             written = path.with_suffix(".tmp")
-            written.write_text(verilog(lane.make(lane.parameters), lane.name, flatten=True))
+            written.write_text(verilog(component, lane.name, flatten=True))
             written.replace(path)
     return path.read_text()
 
@@ -151,10 +153,6 @@ def run_lane(
     """
     folder, sources = built
     work = folder / "runs" / name
-    work.mkdir(parents=True, exist_ok=True)
-    for file, data in lane.records(tensors).files().items():
-        (work / file).write_bytes(data)
-    (work / "results.txt").unlink(missing_ok=True)
     seed = int(os.environ.get("COCOTB_RANDOM_SEED") or DEFAULT_SEED)
     plusargs = {
         "seed": seed,
@@ -163,17 +161,21 @@ def run_lane(
         "reset_at": reset_at,
         "timeout": 20_000,
     }
-    run_tests(
-        folder,
-        sources,
-        simulator,
-        "tb.harness.drive",
-        plusargs=[f"+{key}={value}" for key, value in plusargs.items()],
-        run_folder=work,
-    )
-    return _read(
-        lane, work, tensors, seed, simulator, not reset_at, not reset_at and stalls == _NONE
-    )
+    with locked(folder / "locks" / name):  # from the files to what is read back
+        work.mkdir(parents=True, exist_ok=True)
+        for file, data in lane.records(tensors).files().items():
+            (work / file).write_bytes(data)
+        (work / "results.txt").unlink(missing_ok=True)
+        run_tests(
+            folder,
+            sources,
+            simulator,
+            "tb.harness.drive",
+            plusargs=[f"+{key}={value}" for key, value in plusargs.items()],
+            run_folder=work,
+        )
+        timed = not reset_at
+        return _read(lane, work, tensors, seed, simulator, timed, timed and stalls == _NONE)
 
 
 def _read(

@@ -22,7 +22,7 @@ class Lane:
     Attributes
     ----------
     name : str
-        Of the component in the report, and of its Verilog module.
+        Of the component in the report, and of its Verilog module; no other component has it.
     make : callable
         The component, from :class:`Parameters`.
     input, output : str
