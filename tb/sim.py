@@ -70,10 +70,11 @@ def jobs(lane: Lane, simulators: Sequence[str], seed: int, full: bool) -> Iterat
                 yield Job(lane, "icarus", w, "generated", sets.generated(w, ICARUS_BLOCKS))
         if "verilator" in simulators:
             yield Job(lane, "verilator", w, "corner", sets.corner(w, passes=4))
-            yield Job(lane, "verilator", w, "real", sets.real(w))
+            real = sets.real(w)
+            yield Job(lane, "verilator", w, "real", real)
             if full and shared_folder():
                 yield Job(lane, "verilator", w, "shared", sets.shared(w))
-            blocks = FULL_BLOCKS if full else BLOCKS - sets.blocks(w)
+            blocks = FULL_BLOCKS if full else BLOCKS - sum(tensor.blocks for tensor in real)
             yield Job(lane, "verilator", w, "generated", sets.generated(w, blocks))
     bulk = "verilator" if "verilator" in simulators else "icarus"
     for stalls in _STALLED if full or bulk == "verilator" else _STALLED[:2]:

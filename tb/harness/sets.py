@@ -46,10 +46,6 @@ class Sets:
         self._turn = 0
         self._seen: dict[int, set[bytes]] = {16: set(), 32: set()}
 
-    def blocks(self, w: int) -> int:
-        """Distinct blocks of width ``w`` so far."""
-        return len(self._seen[w])
-
     def real(self, w: int) -> list[Tensor]:
         """All shipped activations, whatever their own width, as symbols of ``w`` bits."""
         return self._cut(as_blocks(sample.data for sample in samples()), w)
