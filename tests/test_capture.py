@@ -218,8 +218,12 @@ def test_state_round_trip(models: str, tmp_path: Path) -> None:
         ({"batch": 0}, "batch must be an integer of at least 1, not 0"),
         ({"iterations": 0}, "iterations must be an integer of at least 1"),
         ({"images": Path("a"), "text": Path("b")}, "images and text exclude each other"),
-        ({"images": Path("absent")}, "absent has no images"),
-        ({"text": Path("absent.txt")}, "there is no text file absent.txt"),
+        pytest.param({"images": Path("absent")}, "absent has no images", marks=needs_images),
+        pytest.param(
+            {"text": Path("absent.txt")},
+            "there is no text file absent.txt",
+            marks=needs_transformers,
+        ),
     ],
 )
 def test_bad_options(models: str, changes: dict[str, Any], message: str) -> None:
