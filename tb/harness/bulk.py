@@ -211,7 +211,7 @@ def _read(
         cycles=rates.cycles,
         cycles_per_block_mean=rates.mean,
         cycles_per_block_max=rates.worst,
-        latency_cycles=values["first_out"] - values["first_in"],
+        latency_cycles=values["first_out"] - values["first_in"] if timed else 0,
         mismatches=mismatches + (not values["finished"]),
         problems=tuple(problems),
         seed=seed,
@@ -233,7 +233,8 @@ def _rates(lane: Lane, path: Path, tensors: Sequence[Tensor]) -> _Rates:
 
     A block lasts from its first beat to that of the next block, the last one as long as it
     may. Cycles that tensors without raw beats may take (empty ones; behind the
-    decompressor also those in mode measure) are not counted against the others.
+    decompressor also those in mode measure) are not counted against the others, nor are
+    the lane's start-up cycles, once a run.
     """
     limit = lane.cycles_per_block
     stamps = np.loadtxt(path, np.int64, ndmin=2, delimiter=" ") if path.stat().st_size else None
@@ -252,6 +253,9 @@ def _rates(lane: Lane, path: Path, tensors: Sequence[Tensor]) -> _Rates:
     before = np.cumsum(unseen)[np.flatnonzero(seen)]
     firsts = np.cumsum(counts) - counts
     busy = starts - limit * np.repeat(before, counts)
+    over = np.maximum(np.diff(busy[firsts]) - limit * counts[:-1], 0)
+    granted = np.minimum(np.cumsum(over), lane.start_up_cycles)
+    busy = busy - np.repeat(np.concatenate([[0], granted]).astype(np.int64), counts)
     window = min(WINDOW_BLOCKS, len(starts) - 1)
     worst = float((busy[window:] - busy[:-window]).max() / window) if window else 0.0
     took = np.diff(busy[firsts])

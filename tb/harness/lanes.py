@@ -33,6 +33,9 @@ class Lane:
         Contents of the harness' files, from tensors.
     cycles_per_block : int
         That a block may take at most, without stalls.
+    start_up_cycles : int
+        Once a run, that tensors may be late because their stream is not there yet: the lane
+        needs a whole chunk before it can begin.
     """
 
     name: str
@@ -42,10 +45,20 @@ class Lane:
     raw_side: str
     records: Callable[[Sequence[Tensor]], Records]
     cycles_per_block: int = 4
+    start_up_cycles: int = 0
     parameters: Parameters = DEFAULT
 
 
 LANES = (
     Lane("compressor", CompressorLane, "raw", "wire", "in", compressor_records),
-    Lane("decompressor", DecompressorLane, "wire", "raw", "out", decompressor_records),
+    # 66 cycles for the first chunk to arrive, 37 to pass.
+    Lane(
+        "decompressor",
+        DecompressorLane,
+        "wire",
+        "raw",
+        "out",
+        decompressor_records,
+        start_up_cycles=66 + 37,
+    ),
 )
