@@ -382,7 +382,7 @@ def test_stalls(pauses: tuple[str, str]) -> None:
 
 
 def test_broken_streams() -> None:
-    run_lane("chunks_of_4", "broken_streams", faults=50)
+    run_lane("chunks_of_4", "broken_streams", faults=120)
 
 
 def test_every_fault() -> None:

@@ -234,7 +234,7 @@ def _rates(lane: Lane, path: Path, tensors: Sequence[Tensor]) -> _Rates:
     A block lasts from its first beat to that of the next block, the last one as long as it
     may. Cycles that tensors without raw beats may take (empty ones; behind the
     decompressor also those in mode measure) are not counted against the others, nor are
-    the lane's start-up cycles, once a run.
+    the lane's start-up cycles, at the beginning of a run.
     """
     limit = lane.cycles_per_block
     stamps = np.loadtxt(path, np.int64, ndmin=2, delimiter=" ") if path.stat().st_size else None
@@ -254,6 +254,7 @@ def _rates(lane: Lane, path: Path, tensors: Sequence[Tensor]) -> _Rates:
     firsts = np.cumsum(counts) - counts
     busy = starts - limit * np.repeat(before, counts)
     over = np.maximum(np.diff(busy[firsts]) - limit * counts[:-1], 0)
+    over[starts[firsts[:-1]] >= starts[0] + lane.start_up_cycles] = 0
     granted = np.minimum(np.cumsum(over), lane.start_up_cycles)
     busy = busy - np.repeat(np.concatenate([[0], granted]).astype(np.int64), counts)
     window = min(WINDOW_BLOCKS, len(starts) - 1)

@@ -34,8 +34,8 @@ class Lane:
     cycles_per_block : int
         That a block may take at most, without stalls.
     start_up_cycles : int
-        Once a run, that tensors may be late because their stream is not there yet: the lane
-        needs a whole chunk before it can begin.
+        At the beginning of a run, that tensors may be late because their stream is not
+        there yet: the lane needs a whole chunk before it can begin.
     """
 
     name: str
