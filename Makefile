@@ -48,6 +48,10 @@ bench: $(TEST_SET) ## speed and ratio of the golden codec beside other compresso
 eval: $(TEST_SET) ## the paper's figures 4 to 6 with our traces and ratios, to build/eval/
 	@$(PY) -m planezip.sim.eval
 
+.PHONY: synth
+synth: $(SIM_SET) ## area, clock and power of the hardware (LIBERTY="files")
+	@$(PY) -m planezip.synth $(if $(LIBERTY),--liberty "$(LIBERTY)")
+
 .PHONY: lock
 lock: ## pin the versions in requirements/*.txt anew
 	@.ci/lock

@@ -14,16 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planezip.synth.flow import (
-    Constraint,
-    Library,
-    SynthError,
-    end_points,
-    opensta,
-    read_libraries,
-    synthesise,
-)
+from planezip.synth.flow import Constraint, synthesise
+from planezip.synth.library import Library, SynthError, read_libraries
 from planezip.synth.prototype import ParseLoop
+from planezip.synth.timing import end_points, opensta
 
 __all__ = ["SRAM_CLOCK_TO_OUT", "SRAM_SET_UP", "main", "stage_of"]
 

@@ -1,0 +1,99 @@
+"""``make synth``: area, clock and power of every component and both lanes (docs/synth.md)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from planezip.model.format import DEFAULT
+from planezip.synth.flow import Constraint, rtlil_text
+from planezip.synth.library import Library, SynthError, read_libraries
+from planezip.synth.measure import Row, measure
+from planezip.synth.modules import MODULES
+from planezip.synth.nodes import Node, node_of
+from planezip.synth.report import document, table, write
+
+__all__ = ["main"]
+
+_SHARED = Path("..") / "shared" / "cells"
+
+
+def default_libraries() -> list[Path]:
+    """Those of ../shared/cells."""
+    return sorted(_SHARED.glob("*.lib*"))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 1 if a module fails, 2 for an input or tool that cannot be used."""
+    arguments = _parser().parse_args(argv)
+    names = arguments.module or list(MODULES)
+    if unknown := [name for name in names if name not in MODULES]:
+        print(f"error: no module {unknown[0]!r}; there are: {', '.join(MODULES)}", file=sys.stderr)
+        return 2
+    folder = arguments.output.parent
+    try:
+        files = [Path(name) for text in arguments.liberty for name in text.split()]
+        libraries = read_libraries(files or default_libraries(), folder / "work")
+        chosen = [
+            (library, node, node.constraint(arguments.period_ps))
+            for library in libraries
+            for node in (node_of(library),)
+        ]
+        rows = run(names, chosen, folder, arguments.jobs)
+        print(table(rows))
+        write(document(rows, chosen), arguments.output)
+    except (SynthError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"\nwritten: {arguments.output}")
+    return 0
+
+
+def run(
+    names: Sequence[str],
+    libraries: Sequence[tuple[Library, Node, Constraint]],
+    folder: Path,
+    jobs: int,
+) -> list[Row]:
+    """Rows of the modules in the libraries, in order; progress goes to the error stream."""
+    texts = {name: rtlil_text(MODULES[name](DEFAULT), name) for name in names}
+    done: dict[tuple[int, str], Row] = {}
+    with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of Yosys or OpenSTA
+        futures = {
+            pool.submit(measure, name, texts[name], library, node, constraint, folder): (i, name)
+            for i, (library, node, constraint) in enumerate(libraries)
+            for name in names
+        }
+        try:
+            for future in as_completed(futures):
+                row, cached = future.result()
+                done[futures[future]] = row
+                how = "kept" if cached else "done"
+                at = f"[{len(done)}/{len(futures)}] {how} {row.name} in {row.library}"
+                print(f"{at}: {row.area_um2:,.0f} um2, {row.path_ps:.0f} ps", file=sys.stderr)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [done[i, name] for i in range(len(libraries)) for name in names]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m planezip.synth", description=__doc__)
+    parser.add_argument(
+        "--liberty",
+        action="append",
+        default=[],
+        help=".lib or .lib.gz files (ASAP7: all five); without: ../shared/cells",
+    )
+    parser.add_argument("--module", action="append", help="only this module; may be repeated")
+    parser.add_argument("--period-ps", type=float, help="clock instead of the node's own")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--output", type=Path, default=Path("build/synth/report.json"))
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

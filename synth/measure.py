@@ -1,0 +1,154 @@
+"""One row of the report: a module in a library at one constraint, cached."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from planezip.synth.flow import Constraint, Netlist, map_rtlil
+from planezip.synth.library import Library
+from planezip.synth.modules import LANES, RAW_BITS
+from planezip.synth.nodes import Node
+from planezip.synth.timing import opensta, opensta_version, time_netlist
+
+__all__ = ["Row", "measure"]
+
+_SOURCES = ("flow.py", "library.py", "measure.py", "nodes.py", "timing.py", "yosys.py")
+_STA = "OpenSTA"
+_ABC = "ABC stime: logic only, without flip-flops and port delays"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A module's figures, all from one netlist at one constraint."""
+
+    name: str
+    library: str
+    corner: str
+    node_nm: int
+    constraint_ps: float
+    area_um2: float
+    kge: float
+    flip_flops: int
+    clock_gates: int
+    cells: int
+    sram_bits: int
+    sram_um2: float
+    total_um2: float
+    path_ps: float
+    path_start: str
+    path_end: str
+    path_with_wires_ps: float | None
+    met: bool
+    timing_method: str
+    clock_ghz: float
+    clock_with_wires_ghz: float | None
+    gb_per_s: float | None
+    gb_per_s_per_mm2: float | None
+    kge_per_bit_per_cycle: float | None
+    power_mw: float | None
+    power_method: str | None
+
+
+def measure(
+    name: str,
+    text: str,
+    library: Library,
+    node: Node,
+    constraint: Constraint,
+    folder: Path,
+    activities: Mapping[str, tuple[float, float]] | None = None,
+) -> tuple[Row, bool]:
+    """The row of the module ``name`` with the RTLIL ``text``, and whether it was cached.
+
+    The cache, ``folder``/cache, is keyed by the RTL, the library, the constraint and the
+    tools (this flow's own text included).
+    """
+    key = _key(name, text, library, constraint, activities)
+    path = folder / "cache" / f"{name}-{key[:32]}.json"
+    if path.exists():
+        kept = json.loads(path.read_text())
+        if kept.keys() == {f.name for f in fields(Row)}:
+            return Row(**kept), True
+    netlist = map_rtlil(text, name, library, constraint, folder / "work")
+    row = _row(netlist, library, node, constraint, activities)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(f".{os.getpid()}")
+    scratch.write_text(json.dumps(asdict(row), indent=1) + "\n")
+    scratch.replace(path)
+    return row, False
+
+
+def _key(
+    name: str,
+    text: str,
+    library: Library,
+    constraint: Constraint,
+    activities: Mapping[str, tuple[float, float]] | None,
+) -> str:
+    here = Path(__file__).parent
+    parts: list[Any] = [name, text, library.digest, asdict(constraint), activities]
+    parts += [metadata.version("pyosys"), opensta_version()]
+    parts += [(here / source).read_text() for source in _SOURCES]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _row(
+    netlist: Netlist,
+    library: Library,
+    node: Node,
+    constraint: Constraint,
+    activities: Mapping[str, tuple[float, float]] | None,
+) -> Row:
+    wired: float | None = None
+    watts: float | None = None
+    if opensta():
+        timing = time_netlist(netlist, library, constraint, node.wire, activities)
+        path_ps, start, end = timing.path_ps, timing.start, timing.end
+        wired, watts, method = timing.wired_ps, timing.watts, f"{_STA} {opensta_version()}"
+    else:
+        path_ps, start, end, method = netlist.abc_ps, netlist.abc_start, netlist.abc_end, _ABC
+    area, sram = netlist.area_um2, netlist.sram_bits * node.sram_um2_per_bit
+    lane = netlist.module in LANES
+    ghz = _ghz(constraint, path_ps)
+    rate = RAW_BITS / 8 * ghz if lane else None
+    kge = area / library.nand2_um2 / 1000
+    return Row(
+        name=netlist.module,
+        library=library.name,
+        corner=library.corner,
+        node_nm=node.nm,
+        constraint_ps=constraint.period_ps,
+        area_um2=round(area, 2),
+        kge=round(kge, 3),
+        flip_flops=netlist.flip_flops,
+        clock_gates=netlist.clock_gates,
+        cells=netlist.cells,
+        sram_bits=netlist.sram_bits,
+        sram_um2=round(sram, 1),
+        total_um2=round(area + sram, 1),
+        path_ps=round(path_ps, 1),
+        path_start=start,
+        path_end=end,
+        path_with_wires_ps=None if wired is None else round(wired, 1),
+        met=path_ps <= constraint.limit_ps,
+        timing_method=method,
+        clock_ghz=round(ghz, 4),
+        clock_with_wires_ghz=None if wired is None else round(_ghz(constraint, wired), 4),
+        gb_per_s=None if rate is None else round(rate, 2),
+        gb_per_s_per_mm2=None if rate is None else round(rate / (area + sram) * 1e6, 1),
+        kge_per_bit_per_cycle=round(kge / RAW_BITS, 4) if lane else None,
+        power_mw=None if watts is None else round(watts * 1000, 3),
+        power_method=None if watts is None else "OpenSTA report_power",
+    )
+
+
+def _ghz(constraint: Constraint, path_ps: float) -> float:
+    """Clock: that of the constraint where it is met, a slower one otherwise."""
+    return 1000 / max(constraint.period_ps, path_ps + constraint.uncertainty_ps)

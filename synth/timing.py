@@ -1,0 +1,191 @@
+"""Static timing by OpenSTA (Debian: opensta): paths, with and without wires, and power."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planezip.synth.flow import Constraint, Netlist
+from planezip.synth.library import Library, SynthError
+
+__all__ = ["EndPoint", "Timing", "Wire", "end_points", "opensta", "opensta_version"]
+__all__ += ["power_script", "time_netlist"]
+
+_END = re.compile(r"^(\S+)(?: \([^)]*\))? +-?[\d.]+ +-?[\d.]+ +(-?[\d.]+) \(", re.M)
+
+
+@dataclass(frozen=True)
+class EndPoint:
+    """Longest path to a register bit or port: its name and the path with set-up, in ps."""
+
+    name: str
+    path_ps: float
+
+
+@dataclass(frozen=True)
+class Wire:
+    """Wires by fan-out: a net with f loads is (3 f - 1) * pitch long.
+
+    That is what the wire-load table "5K_hvratio_1_1" of Nangate45 says, within 15%, if
+    the pitch is the square root of a NAND gate's area. Placement is not done.
+    """
+
+    ff_per_um: float
+    ohm_per_um: float
+
+    def liberty(self, library: Library) -> str:
+        """A Liberty library with the wire-load table ``fan_out`` in the units of ``library``."""
+        pitch = math.sqrt(library.nand2_um2)
+        points = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)
+        lengths = " ".join(f"fanout_length ({f}, {(3 * f - 1) * pitch:.4f});" for f in points)
+        return (
+            "library (planezip_wires) {\ndelay_model : table_lookup;\n"
+            f"{library.conditions}\n"
+            f"wire_load (fan_out) {{\ncapacitance : {self.ff_per_um / library.unit_ff:g};\n"
+            f"resistance : {self.ohm_per_um / 1000:g};\nslope : {3 * pitch:.4f};\n"
+            f"{lengths}\n}}\n}}\n"
+        )
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Longest path: ps with set-up and port delays, start, end, levels; and with wires.
+
+    ``watts`` is None unless activities were given.
+    """
+
+    path_ps: float
+    start: str
+    end: str
+    wired_ps: float
+    watts: float | None
+
+
+def opensta() -> str | None:
+    """The OpenSTA command, or None where it is not installed."""
+    return shutil.which("sta")
+
+
+@functools.cache
+def opensta_version() -> str:
+    """Version of OpenSTA; empty where it is not installed."""
+    command = opensta()
+    if command is None:
+        return ""
+    done = subprocess.run([command, "-version"], check=False, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _setup(netlist: Netlist, library: Library, constraint: Constraint) -> list[str]:
+    unit = library.unit_ps
+    lines = [f"read_liberty {path}" for path in netlist.liberty]
+    clocked = re.search(r"^  input clk ?;", netlist.verilog.read_text(), re.M)
+    port = " [get_ports clk]" if clocked else ""
+    lines += [
+        f"read_verilog {netlist.verilog}",
+        f"link_design {netlist.module}",
+        f"create_clock -name clk -period {constraint.period_ps / unit}{port}",
+        f"set_clock_uncertainty {constraint.uncertainty_ps / unit} [get_clocks clk]",
+    ]
+    share = constraint.port_share * constraint.period_ps / unit
+    for direction in ("input", "output"):
+        lines.append(f"set_{direction}_delay {share} -clock clk [all_{direction}s]")
+    for direction, ports in (("input", constraint.input_ps), ("output", constraint.output_ps)):
+        for port, delay_ps in ports.items():
+            pins = f"[get_ports {{{port}*}}]"
+            lines.append(f"set_{direction}_delay {delay_ps / unit} -clock clk {pins}")
+    return lines
+
+
+def _run(netlist: Netlist, lines: list[str]) -> str:
+    command = opensta()
+    if command is None:
+        raise SynthError("OpenSTA is not installed: apt install opensta")
+    script = netlist.verilog.with_suffix(".tcl")
+    script.write_text("\n".join([*lines, "exit", ""]))
+    done = subprocess.run(
+        [command, "-no_splash", "-exit", str(script)], check=False, capture_output=True, text=True
+    )
+    report = netlist.verilog.with_suffix(".rpt")
+    report.write_text(done.stdout + done.stderr)
+    if done.returncode or re.search(r"^Error", done.stdout + done.stderr, re.M):
+        raise SynthError(f"OpenSTA failed: see {report}")
+    return done.stdout
+
+
+def end_points(netlist: Netlist, library: Library, constraint: Constraint) -> list[EndPoint]:
+    """End points with their longest paths, worst first, by OpenSTA.
+
+    Raises
+    ------
+    SynthError
+        If OpenSTA is missing or fails.
+    """
+    checks = (
+        "report_checks -path_delay max -group_count 100000 -unique_paths_to_endpoint"
+        " -format end -digits 5"
+    )
+    out = _run(netlist, [*_setup(netlist, library, constraint), checks])
+    points = [
+        EndPoint(_register(name), constraint.limit_ps - float(slack) * library.unit_ps)
+        for name, slack in _END.findall(out)
+    ]
+    if not points:
+        raise SynthError(f"OpenSTA gave no paths: see {netlist.verilog.with_suffix('.rpt')}")
+    return sorted(points, key=lambda point: -point.path_ps)
+
+
+def time_netlist(
+    netlist: Netlist,
+    library: Library,
+    constraint: Constraint,
+    wire: Wire,
+    activities: Mapping[str, tuple[float, float]] | None = None,
+) -> Timing:
+    """The longest path, the longest with wires, and the power with wires.
+
+    Parameters
+    ----------
+    activities : mapping or None
+        Transitions per cycle and share of ones of a pin or port; ``""`` is the one of
+        every input. None: no power.
+    """
+    wires = netlist.verilog.with_suffix(".wires.lib")
+    wires.write_text(wire.liberty(library))
+    check = "report_checks -path_delay max -format full -digits 5"
+    lines = [*_setup(netlist, library, constraint), check, f"read_liberty {wires}"]
+    lines += ["set_wire_load_mode top", "set_wire_load_model -name fan_out -library planezip_wires"]
+    lines += ["puts {@@ wires}", check, "puts {@@ power}"]
+    if activities is not None:
+        lines += [*power_script(activities), "report_power -digits 8"]
+    plain, _, rest = _run(netlist, lines).partition("@@ wires")
+    wired, _, power = rest.partition("@@ power")
+    paths, names = [], []
+    for text in (plain, wired):
+        slack = re.search(r"(-?[\d.]+)\s+slack \(", text)
+        if slack is None:
+            raise SynthError(f"OpenSTA gave no path: see {netlist.verilog.with_suffix('.rpt')}")
+        paths.append(constraint.limit_ps - float(slack[1]) * library.unit_ps)
+        names.append([re.search(rf"^{k}: (\S+)", text, re.M) for k in ("Startpoint", "Endpoint")])
+    start, end = (_register(name[1]) if name else "" for name in names[0])
+    total = re.search(r"^Total +\S+ +\S+ +\S+ +(\S+)", power, re.M)
+    return Timing(paths[0], start, end, paths[1], float(total[1]) if total else None)
+
+
+def power_script(activities: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Commands that annotate activities."""
+    lines = []
+    for name, (activity, duty) in activities.items():
+        where = f"-pins [get_pins {{{name}}}]" if name else "-input"
+        lines.append(f"set_power_activity {where} -activity {activity:.5f} -duty {duty:.4f}")
+    return lines
+
+
+def _register(name: str) -> str:
+    """Name of a register bit without the pin and the ending that the mapping gave it."""
+    return name.replace("\\", "").partition("/")[0].removesuffix("_reg")
