@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from planezip.model.format import DEFAULT
+from planezip.synth import make_library
 from planezip.synth.flow import Constraint, rtlil_text
 from planezip.synth.library import Library, SynthError, read_libraries
 from planezip.synth.measure import Row, measure
@@ -22,8 +23,8 @@ _SHARED = Path("..") / "shared" / "cells"
 
 
 def default_libraries() -> list[Path]:
-    """Those of ../shared/cells."""
-    return sorted(_SHARED.glob("*.lib*"))
+    """The shipped library, and those of ../shared/cells where that folder is there."""
+    return [make_library.FILE, *sorted(_SHARED.glob("*.lib*"))]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         "--liberty",
         action="append",
         default=[],
-        help=".lib or .lib.gz files (ASAP7: all five); without: ../shared/cells",
+        help=".lib or .lib.gz files (ASAP7: all five); without: the shipped library and ../shared/cells",
     )
     parser.add_argument("--module", action="append", help="only this module; may be repeated")
     parser.add_argument("--period-ps", type=float, help="clock instead of the node's own")

@@ -20,6 +20,7 @@ _CONDITIONS = re.compile(
     r"|slew_derate_from_library)\s*:[^;]*;|^\s*capacitive_load_unit\b[^;]*;",
     re.M,
 )
+_PROCESS = r"(?i)(?:_|\b)(tt|ss|ff|typical)(?:_|\b)"
 _HEADER = 100_000  # characters of a Liberty file in which its units stand
 
 
@@ -92,7 +93,7 @@ def read_libraries(paths: Iterable[Path], folder: Path) -> list[Library]:
             raise SynthError(f"time_unit of {path} must be 1ps to 1ns, not {unit!r}")
         volt = float(_find(r"\bnom_voltage\s*:\s*([\d.]+)", head) or 0)
         degrees = float(_find(r"\bnom_temperature\s*:\s*(-?[\d.]+)", head) or 0)
-        process = _find(r"(?i)(?:_|\b)(tt|ss|ff|typical)(?:_|\b)", head) or "process not named"
+        process = _find(_PROCESS, name) or _find(_PROCESS, head) or "process not named"
         target = folder / path.name.removesuffix(".gz")
         target.write_text(text)
         family = name if name.startswith("sky130") else name.split("_")[0]
