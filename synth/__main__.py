@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         "--liberty",
         action="append",
         default=[],
-        help=".lib or .lib.gz files (ASAP7: all five); without: the shipped library and ../shared/cells",
+        help=".lib or .lib.gz files (ASAP7: all five); default: the shipped one, ../shared/cells",
     )
     parser.add_argument("--module", action="append", help="only this module; may be repeated")
     parser.add_argument("--period-ps", type=float, help="clock instead of the node's own")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("hdl", "model", "sim", "synth", "cli")
-DATA = (".json", ".gz", ".toml", ".typed")
+DATA = (".json", ".gz", ".lib", ".toml", ".typed")
 
 
 def tracked(folder: str) -> set[str]:
