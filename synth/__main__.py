@@ -28,11 +28,17 @@ def default_libraries() -> list[Path]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 1 if a module fails, 2 for an input or tool that cannot be used."""
+    """Run the command; 2 for an input or tool that cannot be used."""
     arguments = _parser().parse_args(argv)
     names = arguments.module or list(MODULES)
     if unknown := [name for name in names if name not in MODULES]:
         print(f"error: no module {unknown[0]!r}; there are: {', '.join(MODULES)}", file=sys.stderr)
+        return 2
+    if arguments.period_ps is not None and not arguments.period_ps > 100:
+        print(f"error: --period-ps must be above 100, not {arguments.period_ps:g}", file=sys.stderr)
+        return 2
+    if arguments.jobs < 1:
+        print(f"error: --jobs must be 1 or more, not {arguments.jobs}", file=sys.stderr)
         return 2
     folder = arguments.output.parent
     try:

@@ -45,6 +45,7 @@ class Row:
     path_start: str
     path_end: str
     path_with_wires_ps: float | None
+    abc_ps: float
     met: bool
     timing_method: str
     clock_ghz: float
@@ -137,6 +138,7 @@ def _row(
         path_start=start,
         path_end=end,
         path_with_wires_ps=None if wired is None else round(wired, 1),
+        abc_ps=round(netlist.abc_ps, 1),
         met=path_ps <= constraint.limit_ps,
         timing_method=method,
         clock_ghz=round(ghz, 4),

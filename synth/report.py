@@ -16,8 +16,10 @@ from planezip.synth.modules import LANES
 from planezip.synth.nodes import Node
 from planezip.synth.timing import opensta_version
 
-__all__ = ["PUBLISHED", "document", "lane_totals", "table", "write"]
+__all__ = ["PUBLISHED", "SCHEMA", "document", "lane_totals", "table", "write"]
 
+
+SCHEMA = Path(__file__).parent / "schemas" / "report.json"
 
 PUBLISHED: dict[str, Any] = {
     "planezip_lane_um2_at_40_nm": 144_000,
@@ -39,7 +41,7 @@ _LANES_AT = 4  # two of each direction, as the paper counts
 def document(
     rows: Sequence[Row], libraries: Sequence[tuple[Library, Node, Constraint]]
 ) -> dict[str, Any]:
-    """The report."""
+    """The report; its schema is schemas/report.json."""
     return {
         "schema": "planezip.synth/1",
         "planezip": metadata.version("planezip"),
