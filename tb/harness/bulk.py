@@ -75,6 +75,7 @@ def build_lane(lane: Lane, simulator: str = "verilator") -> tuple[Path, Sources]
     files = {
         "lane.v": _verilog(lane, component),
         "adapter.v": _adapter(lane, widths),
+        "files.v": (FOLDER / "files.v").read_text(),
         "harness.v": (FOLDER / "harness.v").read_text(),
     }
     if simulator == "verilator":
