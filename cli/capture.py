@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +13,6 @@ if TYPE_CHECKING:
     from planezip.sim.trace import Trace
 
 __all__ = ["add_parser", "run"]
-
-_BETWEEN_SECONDS = 1.0
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -74,8 +69,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from planezip.cli.capture_progress import CaptureProgress
+    from planezip.sim.extra import require_capture
     from planezip.sim.ratios import save_ratios
-    from planezip.sim.session import Options, Reporter, run_capture
+    from planezip.sim.session import Options, run_capture
 
     if arguments.output is None and arguments.ratios is None:
         raise ValueError("nothing to do: name a folder with --output or with --ratios")
@@ -100,24 +97,19 @@ def run(arguments: argparse.Namespace) -> int:
         threads=arguments.threads,
     )
 
-    class Shown(Reporter):
-        def training(self, done: int, steps: int, loss: float, seconds_left: float) -> None:
-            line(f"training: {done} of {steps}, loss {loss:.3f}, {_duration(seconds_left)} left")
-
-        def capturing(self, total_bytes: int) -> Callable[[int], None]:
-            return _Bytes(total_bytes, line)
-
-    line = _Line(arguments.quiet)
+    require_capture()
+    if arguments.ratios is not None:
+        arguments.ratios.mkdir(parents=True, exist_ok=True)
+    progress = CaptureProgress(arguments.quiet)
     measured = run_capture(
         options,
         arguments.output,
         arguments.ratios is not None,
         _trace(arguments.against),
-        Shown(),
+        progress,
     )
-    line.clear()
+    progress.clear()
     for dtype, ratios in measured.items():
-        arguments.ratios.mkdir(parents=True, exist_ok=True)
         save_ratios(ratios, arguments.ratios / f"{dtype}.ratios.json.gz")
     if measured:
         print(_summary(measured))
@@ -147,42 +139,3 @@ def _summary(measured: dict[str, Ratios]) -> str:
         share = 100 * some.unmatched_bytes / some.trace_bytes
         text += f"\nsaved bytes of the trace without a counterpart here: {share:.1f}%"
     return text
-
-
-class _Line:
-    """One line on stderr that is written over, if that is a terminal."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.shown = not quiet and sys.stderr.isatty()
-        self.last = 0.0
-
-    def __call__(self, text: str) -> None:
-        now = time.monotonic()
-        if self.shown and now - self.last >= _BETWEEN_SECONDS:
-            self.last = now
-            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Leave the line empty."""
-        if self.shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-class _Bytes:
-    """Progress of the capture, with an estimate of the time left."""
-
-    def __init__(self, total_bytes: int, line: _Line) -> None:
-        self.total, self.line = total_bytes, line
-        self.done = 0
-        self.start = time.monotonic()
-
-    def __call__(self, count: int) -> None:
-        self.done += count
-        share = min(self.done / self.total, 1.0) if self.total else 1.0
-        left = (time.monotonic() - self.start) * (1 - share) / share if share else 0.0
-        self.line(f"capturing: {100 * share:.0f}%, {_duration(left)} left")
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

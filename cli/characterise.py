@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from planezip.cli.errors import CliError
 from planezip.cli.tables import table
 
 __all__ = ["add_parser", "run"]
@@ -42,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.measure:
         _measure(arguments)
+    elif arguments.ratios is not None and not arguments.ratios.is_dir():
+        raise CliError(f"there is no folder {arguments.ratios}: `--measure NAMES` fills it")
     rows = characterise(
         arguments.output, arguments.ratios or DATA, not arguments.no_plots, lambda text: None
     )
@@ -65,17 +68,30 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _measure(arguments: argparse.Namespace) -> None:
+    from planezip.cli.capture_progress import CaptureProgress
+    from planezip.sim.extra import require_capture
     from planezip.sim.measurements import MEASUREMENTS, measure
-    from planezip.sim.workloads import ModelError
 
     if arguments.ratios is None:
         raise ValueError("--measure needs --ratios FOLDER for the results")
     every = arguments.measure == "all"
-    for name in MEASUREMENTS if every else arguments.measure.split(","):
+    names = list(MEASUREMENTS) if every else arguments.measure.split(",")
+    for name in names:
+        if name not in MEASUREMENTS:
+            raise CliError(f"--measure must be all, or of {', '.join(MEASUREMENTS)}, not {name!r}")
+    require_capture()
+    from planezip.sim.workloads import ModelError
+
+    for folder in (arguments.output, arguments.ratios):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
         print(f"measuring {name} ...", file=sys.stderr)
+        progress = CaptureProgress(name=name)
         try:
-            measure(name, arguments.images, arguments.text, arguments.ratios)
+            measure(name, arguments.images, arguments.text, arguments.ratios, progress)
         except ModelError as error:
             if not every:
                 raise
             print(f"  left out: {error}", file=sys.stderr)
+        finally:
+            progress.clear()

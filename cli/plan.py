@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planezip.cli.errors import CliError
-from planezip.cli.planning import add_input, load, parse_bytes
+from planezip.cli.planning import add_input, load, parse_bytes, unit
 from planezip.cli.tables import table
 
 if TYPE_CHECKING:
@@ -83,13 +83,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(plan, indent=1))
         return 0
+    name, scale = unit(graph.peak_bytes)
     print(
         f"{graph.trace.model}, batch {graph.trace.batch}, platform {graph.platform.name}: "
-        f"peak {graph.peak_bytes / 1e9:.2f} GB, budget {budget / 1e9:.2f} GB, "
+        f"peak {graph.peak_bytes / scale:.2f} {name}, budget {budget / scale:.2f} {name}, "
         f"ratios: {sizes.source}"
     )
-    head = ("engine", "ms", "overhead%", "replay%", "stall%", "peak GB", "swap GB", "wire GB",
-            "host GB", "plan")  # fmt: skip
+    sizes_shown = [f"{what} {name}" for what in ("peak", "swap", "wire", "host")]
+    head = ("engine", "ms", "overhead%", "replay%", "stall%", *sizes_shown, "host waste%", "plan")
     rows = []
     for variant, a in found.items():
         o = a.outcome
@@ -100,16 +101,17 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{100 * o.overhead:.2f}",
                 f"{100 * o.replay_ns / o.compute_ns:.2f}",
                 f"{100 * o.stall_ns / o.compute_ns:.2f}",
-                f"{o.peak_bytes / 1e9:.2f}",
-                f"{a.summary.swapped_bytes / 1e9:.2f}",
-                f"{a.summary.wire_bytes / 1e9:.2f}",
-                f"{a.summary.peak_host_bytes / 1e9:.2f}",
+                f"{o.peak_bytes / scale:.2f}",
+                f"{a.summary.swapped_bytes / scale:.2f}",
+                f"{a.summary.wire_bytes / scale:.2f}",
+                f"{a.summary.peak_host_bytes / scale:.2f}",
+                f"{100 * a.summary.host_fragmentation:.1f}",
                 a.plan.name,
             ]
         )
     print(table(head, rows))
     print()
-    print(_tensors(plan["tensors"], arguments.all))
+    print(_tensors(plan["tensors"], arguments.all, name, scale))
     return 0
 
 
@@ -140,16 +142,19 @@ def _pins(arguments: argparse.Namespace, graph: Graph) -> dict[int, Any]:
                 raise CliError(
                     f"operator {text} has no saved tensor: `planezip plan --all` lists them"
                 )
-            pins[graph.signatures.index(signature)] = decision
+            tensor = graph.signatures.index(signature)
+            if pins.setdefault(tensor, decision) is not decision:
+                raise CliError(f"operator {text} cannot be pinned in two ways: leave one out")
     return pins
 
 
-def _tensors(rows: list[dict[str, Any]], everything: bool) -> str:
+def _tensors(rows: list[dict[str, Any]], everything: bool, name: str, scale: float) -> str:
     """Counts and bytes by decision, and the largest tensors (or all)."""
     lines = []
     for decision in ("keep", "swap", "drop"):
         group = [r for r in rows if r["decision"] == decision]
-        lines.append(f"{decision}: {len(group)} tensors, {_gb(group)} GB")
+        size = sum(r["bytes"] for r in group) / scale
+        lines.append(f"{decision}: {len(group)} tensors, {size:.2f} {name}")
     shown = rows
     if not everything:
         moved = [r for r in rows if r["decision"] != "keep"]
@@ -172,7 +177,3 @@ def _tensors(rows: list[dict[str, Any]], everything: bool) -> str:
     ]
     head = ("tensor", "operator", "module", "decision", "bytes", "prefetch at", "replays")
     return "\n".join([*lines, table(head, cells, left=4)])
-
-
-def _gb(group: list[dict[str, Any]]) -> str:
-    return f"{sum(r['bytes'] for r in group) / 1e9:.2f}"

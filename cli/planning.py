@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from planezip.sim.sizes import Sizes
     from planezip.sim.trace import Trace
 
-__all__ = ["add_input", "load", "parse_bytes"]
+__all__ = ["add_input", "load", "parse_bytes", "unit"]
 
+_LARGEST = 10**18
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {f"{p}B": 1000 ** (k + 1) for k, p in enumerate("KMGT")}
 _UNITS |= {f"{p}IB": 1024 ** (k + 1) for k, p in enumerate("KMGT")}
@@ -26,7 +27,18 @@ def parse_bytes(text: str) -> int:
     match = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*)\s*", text)
     if match is None or match[2].upper() not in _UNITS:
         raise argparse.ArgumentTypeError(f"must be a size such as 12GB or 11.5GiB, not {text!r}")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    size = int(float(match[1]) * _UNITS[match[2].upper()])
+    if size > _LARGEST:
+        raise argparse.ArgumentTypeError(f"must be at most {_LARGEST} bytes, not {text!r}")
+    return size
+
+
+def unit(size_bytes: int) -> tuple[str, float]:
+    """Name and bytes of the decimal unit in which to show ``size_bytes``."""
+    for name, scale in (("GB", 1e9), ("MB", 1e6)):
+        if size_bytes >= scale:
+            return name, scale
+    return "kB", 1e3
 
 
 def add_input(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +68,7 @@ def load(arguments: argparse.Namespace) -> tuple[Graph, Sizes]:
     """Graph and sizes of the options."""
     from planezip.sim.graph import build_graph
     from planezip.sim.platform import load_platform
-    from planezip.sim.ratios import load_ratios
+    from planezip.sim.ratios import load_ratios, placed
     from planezip.sim.sizes import captured_sizes, table_sizes
 
     graph = build_graph(_trace(arguments.trace), load_platform(arguments.platform))
@@ -68,7 +80,13 @@ def load(arguments: argparse.Namespace) -> tuple[Graph, Sizes]:
             f"{arguments.ratios} is of {ratios.model}, not of {graph.trace.model}: "
             "measure this model with `planezip capture --ratios`"
         )
-    return graph, captured_sizes(graph, ratios, f"{arguments.ratios.name}")
+    dtype = "bfloat16" if graph.platform.float_bytes == 2 else "float32"
+    if ratios.dtype != dtype:
+        raise CliError(
+            f"{arguments.ratios} has sizes of {ratios.dtype}, but platform "
+            f"{graph.platform.name} trains in {dtype}: `planezip capture --type {dtype}`"
+        )
+    return graph, captured_sizes(graph, placed(ratios, graph.trace), arguments.ratios.name)
 
 
 def _trace(name: str) -> Trace:

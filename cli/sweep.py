@@ -8,10 +8,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 from planezip.cli.errors import CliError
 from planezip.cli.options import add_threads
-from planezip.cli.planning import add_input, load
+from planezip.cli.planning import add_input, load, unit
 from planezip.cli.tables import table
 
 __all__ = ["add_parser", "run"]
+
+_MOST_PERCENT = 1000
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,20 +63,21 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(report, indent=1))
         return 0
     by = {(r["variant"], r["budget_bytes"]): r for r in rows}
+    name, scale = unit(graph.peak_bytes)
     cells = []
     for budget, percent in sorted(budgets.items()):
-        line = [f"{percent}%", f"{budget / 1e9:.2f}"]
+        line = [f"{percent}%", f"{budget / scale:.2f}"]
         for variant in VARIANTS:
             row = by[variant, budget]
             line += [_number(row["overhead_percent"]), _number(row["best_percent"])]
         cells.append(line)
-    head = ["budget", "GB"]
+    head = ["budget", name]
     for variant in VARIANTS:
         head += [f"{variant} %", "best %"]
     print(table(head, cells))
     print(
-        f"peak {graph.peak_bytes / 1e9:.2f} GB; smallest budget that a plan fits: "
-        f"{smallest / 1e9:.2f} GB ({100 * smallest / graph.peak_bytes:.1f}%). "
+        f"peak {graph.peak_bytes / scale:.2f} {name}; smallest budget that a plan fits: "
+        f"{smallest / scale:.2f} {name} ({100 * smallest / graph.peak_bytes:.1f}%). "
         "best: of this and all smaller budgets. "
         f"Ratios: {sizes.source}"
     )
@@ -89,9 +92,11 @@ def _percents(text: str) -> list[int]:
     try:
         span, _, step = text.partition("/")
         first, _, last = span.partition("-")
-        found = list(range(int(first), int(last or first) + 1, int(step or 10)))
-    except ValueError as error:
-        raise CliError(f"--percent must be like 30-100/10, not {text!r}") from error
-    if not found or found[0] < 1:
-        raise CliError(f"--percent must be like 30-100/10, not {text!r}")
-    return found
+        found = range(int(first), int(last or first) + 1, int(step or 10))
+    except ValueError:
+        found = range(0)
+    if not found or found[0] < 1 or found[-1] > _MOST_PERCENT:
+        raise CliError(
+            f"--percent must be like 30-100/10, at most {_MOST_PERCENT}, not {text!r:.40}"
+        )
+    return list(found)

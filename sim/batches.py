@@ -101,12 +101,13 @@ def tokenize(text: Path) -> torch.Tensor:
 
     if not text.is_file():
         raise DataError(f"there is no text file {text}")
-    tokenizer: Any = ByteLevelBPETokenizer()
-    tokenizer.train([str(text)], vocab_size=_VOCABULARY, show_progress=False)
     try:
-        return torch.tensor(tokenizer.encode(text.read_text("utf-8")).ids)
+        content = text.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{text} is not UTF-8 text: {error}") from error
+    tokenizer: Any = ByteLevelBPETokenizer()
+    tokenizer.train([str(text)], vocab_size=_VOCABULARY, show_progress=False)
+    return torch.tensor(tokenizer.encode(content).ids)
 
 
 def text_batches(

@@ -18,9 +18,16 @@ from planezip.sim.trace import Trace, save_trace
 if TYPE_CHECKING:
     from planezip.sim.capture import SavedTensor
 
-__all__ = ["CaptureWriter"]
+__all__ = ["CaptureWriter", "make_folder"]
 
 CAPTURE_VERSION = 1
+
+
+def make_folder(folder: Path) -> None:
+    """Make ``folder``; ValueError if it holds a capture."""
+    if (folder / "index.json").exists():
+        raise ValueError(f"{folder} holds a capture already: name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 class CaptureWriter:
@@ -37,9 +44,7 @@ class CaptureWriter:
     """
 
     def __init__(self, folder: Path, trace: Trace, add: Callable[[int], None]) -> None:
-        if (folder / "index.json").exists():
-            raise ValueError(f"{folder} holds a capture already: name another folder")
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self.folder = folder
         self.trace = trace
         self.add = add

@@ -1,14 +1,15 @@
 """Engine throughput: a number, or what simulation and synthesis of the RTL reported.
 
 ``source = "rtl"`` takes the cycles per block from ``build/sim/report.json`` and the
-critical path from ``build/synth/report.json``, both below the current folder. Where
-one is missing, the snapshot of both in ``data/rtl.json`` stands in for both
-(``python -m planezip.sim.engine_rate`` writes it).
+clock (uncertainty included, without wires) from ``build/synth/report.json``, both below
+the current folder. Where one is missing, the snapshot of both in ``data/rtl.json`` stands
+in for both (``python -m planezip.sim.engine_rate`` writes it).
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,57 +85,71 @@ def engine_rate(table: dict[str, Any]) -> Engine:
 def read_reports(build: Path) -> dict[str, Any]:
     """Figures of both lanes from the reports below ``build``.
 
-    ``millicycles_per_block`` per lane is the worst mean over its runs, times 1000;
-    ``paths`` lists the critical path in ps per lane, library and corner.
+    ``millicycles_per_block`` per lane is the worst mean over the runs that the other side
+    never stalls, times 1000; ``clocks`` has the clock in kHz, rounded down, per lane, library
+    and corner, the slowest where there are several.
+
+    Raises
+    ------
+    ValueError
+        If a report is not what ``make sim`` and ``make synth`` write.
     """
-    runs = json.loads((build / "sim" / "report.json").read_text("utf-8"))["runs"]
-    modules = json.loads((build / "synth" / "report.json").read_text("utf-8"))["modules"]
     cycles: dict[str, int] = {}
-    for run in runs:
-        lane = str(run["component"]).lower()
-        if lane in _LANES and run["blocks"]:
-            cycles[lane] = max(cycles.get(lane, 0), -(-1000 * run["cycles"] // run["blocks"]))
-    paths = [
-        {
-            "lane": m["name"],
-            "library": m["library"],
-            "corner": m["corner"],
-            "ps": m["path_ps"],
-        }
-        for m in modules
-        if m["name"] in _LANES
-    ]
+    clocks: dict[tuple[str, str, str], int] = {}
+    try:
+        for run in json.loads((build / "sim" / "report.json").read_text("utf-8"))["runs"]:
+            lane = run["component"]
+            if lane in _LANES and run["stalls"] == "none" and run["blocks"]:
+                cycles[lane] = max(cycles.get(lane, 0), -(-1000 * run["cycles"] // run["blocks"]))
+        for m in json.loads((build / "synth" / "report.json").read_text("utf-8"))["modules"]:
+            key = (m["library"], m["corner"], m["name"])
+            if m["name"] in _LANES:
+                khz = int(m["clock_ghz"] * 10**6)
+                clocks[key] = min(clocks.get(key, khz), khz)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{build}: the reports cannot be used ({type(error).__name__} {error}); "
+            "run make sim and make synth"
+        ) from error
     return {
         "format": "planezip-rtl",
         "version": 1,
         "millicycles_per_block": dict(sorted(cycles.items())),
-        "paths": sorted(paths, key=lambda p: (p["library"], p["corner"], p["lane"])),
+        "clocks": [
+            {"lane": lane, "library": library, "corner": corner, "khz": khz}
+            for (library, corner, lane), khz in sorted(clocks.items())
+        ],
     }
 
 
 def rtl_rate_bytes_per_s(figures: dict[str, Any], library: str, corner: str, lanes: int) -> int:
     """Raw bytes per second of ``lanes`` lanes, the slower direction at one clock."""
-    paths = {
-        p["lane"]: p["ps"]
-        for p in figures["paths"]
-        if (p["library"], p["corner"]) == (library, corner)
+    clocks = {
+        c["lane"]: c["khz"]
+        for c in figures["clocks"]
+        if (c["library"], c["corner"]) == (library, corner)
     }
-    known = sorted({f"{p['library']} {p['corner']}" for p in figures["paths"]})
-    if set(paths) != set(_LANES) or set(figures["millicycles_per_block"]) != set(_LANES):
+    known = sorted({f"{c['library']!r} {c['corner']!r}" for c in figures["clocks"]})
+    if set(clocks) != set(_LANES) or set(figures["millicycles_per_block"]) != set(_LANES):
         raise ValueError(
             f"the reports have no figures of both lanes for library {library!r}, corner "
-            f"{corner!r}; they have: {', '.join(known) or 'none'} (run make sim and make synth)"
+            f"{corner!r}; they have: {', '.join(known) or 'none'} (run make sim and make synth "
+            "LIBERTY=file)"
         )
-    period_ps = max(paths.values())
     worst = max(figures["millicycles_per_block"].values())
-    return int(lanes * BLOCK_BYTES * 1000 * 10**12 // (worst * period_ps))
+    return int(lanes * BLOCK_BYTES * min(clocks.values()) * 10**6 // worst)
 
 
-def main() -> None:
+def main() -> int:
     """Write the snapshot from the reports of this build."""
-    text = json.dumps(read_reports(Path("build")), indent=1)
-    _SNAPSHOT.write_text(text + "\n", "utf-8")
+    try:
+        figures = read_reports(Path("build"))
+    except ValueError as error:
+        print(f"planezip: {error}", file=sys.stderr)
+        return 2
+    _SNAPSHOT.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

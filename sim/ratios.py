@@ -10,13 +10,21 @@ import gzip
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from planezip.sim.trace import Trace
 
-__all__ = ["Ratios", "RatiosError", "TensorSizes", "load_ratios", "save_ratios", "wire_bytes"]
+__all__ = [
+    "Ratios",
+    "RatiosError",
+    "TensorSizes",
+    "load_ratios",
+    "placed",
+    "save_ratios",
+    "wire_bytes",
+]
 
 RATIOS_VERSION = 1
 
@@ -130,6 +138,34 @@ def wire_bytes(
             raw = found[t.storage]
             found[t.storage] = min(raw, -(-raw * t.wire_bytes[encoding][iteration] // t.raw_bytes))
     return found
+
+
+def placed(ratios: Ratios, trace: Trace) -> Ratios:
+    """``ratios`` with each tensor's storage in ``trace``, whose batch size may differ.
+
+    Ratios that were mapped to this trace (``planezip capture --against``) stay as they are,
+    others are found by their signature.
+
+    Raises
+    ------
+    RatiosError
+        If the signatures are not those of ``trace``.
+    """
+    if ratios.trace_bytes == sum(trace.storages[n].bytes for n in trace.saved):
+        return ratios
+    number = {}
+    for n in trace.saved:
+        s = trace.storages[n]
+        name = trace.ops[s.producer].name if s.producer >= 0 else "input"
+        number[s.producer, s.slot, name] = n
+    wanted = [(t.position, t.slot, t.operator) for t in ratios.tensors]
+    if missing := [w for w in wanted if w not in number]:
+        raise RatiosError(
+            f"result {missing[0][1]} of operator {missing[0][0]} ({missing[0][2]}) is not saved in "
+            "this trace: measure with `planezip capture --against TRACE`, which aligns the two"
+        )
+    tensors = [replace(t, storage=number[w]) for t, w in zip(ratios.tensors, wanted, strict=True)]
+    return replace(ratios, tensors=tensors)
 
 
 def save_ratios(ratios: Ratios, path: Path | str) -> None:

@@ -55,6 +55,7 @@ def record_trace(
 
 def record_workloads(folder: Path) -> Iterator[tuple[str, Trace]]:
     """Write the trace files of all shipped workloads to ``folder``; yields each as it is done."""
+    require_capture("timm", "transformers")
     folder.mkdir(parents=True, exist_ok=True)
     for name, workload in WORKLOADS.items():
         trace = record_trace(

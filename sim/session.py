@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from planezip.model.registry import encodings
 from planezip.sim.align import match_storages
-from planezip.sim.captured import CaptureWriter
+from planezip.sim.captured import CaptureWriter, make_folder
 from planezip.sim.extra import require_capture
 from planezip.sim.ratios import Ratios
 from planezip.sim.trace import Trace
@@ -83,11 +83,21 @@ class Options:
     def __post_init__(self) -> None:
         if self.images is not None and self.text is not None:
             raise ValueError("images and text exclude each other")
-        for name, least in (("batch", 1), ("iterations", 1), ("train_steps", 0)):
-            if type(getattr(self, name)) is not int or getattr(self, name) < least:
-                raise ValueError(
-                    f"{name} must be an integer of at least {least}, not {getattr(self, name)!r}"
-                )
+        for name, least in (
+            ("batch", 1),
+            ("iterations", 1),
+            ("train_steps", 0),
+            ("train_batch", 1),
+            ("train_sequence", 1),
+            ("sequence", 1),
+            ("seed", 0),
+            ("threads", 1),
+        ):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not least <= value < 1 << 31):
+                raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+        if self.learning_rate is not None and not 0 < self.learning_rate < 1e6:
+            raise ValueError(f"learning_rate must be positive, not {self.learning_rate!r}")
 
 
 class Reporter:
@@ -108,7 +118,6 @@ def make_trainer(options: Options) -> tuple[Trainer, Callable[[], Iterator[Batch
     ------
     MissingExtraError, ModelError, DataError
     """
-    require_capture()
     import torch
 
     from planezip.sim.training import Trainer, load_state
@@ -147,16 +156,26 @@ def _batches(options: Options, step: Step) -> tuple[Iterator[Batch], Callable[[]
 
     batch, train_batch = options.batch, options.train_batch or options.batch
     if options.images is not None:
+        if step.inputs[0].dim() != 4:
+            raise DataError(
+                f"{options.model} takes no images: its first input is of shape "
+                f"{tuple(step.inputs[0].shape)}, not [batch, 3, size, size]; leave out the images"
+            )
         folder, size = options.images, step.inputs[0].shape[-1]
         return (
             image_batches(folder, train_batch, size, seed=options.seed),
             lambda: image_batches(folder, batch, size, seed=options.seed + 1),
         )
     if options.text is not None:
+        entries = getattr(getattr(step.model, "config", None), "vocab_size", None)
+        if entries is None:
+            raise DataError(
+                f"{options.model} is no language model (it has no config.vocab_size): leave out "
+                "the text, or take hf:NAME"
+            )
         tokens = tokenize(options.text)
         length = step.inputs[0].shape[-1]
-        entries = getattr(step.model.config, "vocab_size", None)
-        if entries is not None and int(tokens.max()) >= entries:
+        if int(tokens.max()) >= entries:
             raise DataError(f"the text has {int(tokens.max()) + 1} tokens, the model {entries}")
         short = options.train_sequence or length
         return (
@@ -191,6 +210,9 @@ def run_capture(
     dict of type to Ratios
         Empty unless ``measure``.
     """
+    require_capture()
+    if folder is not None:
+        make_folder(folder)  # before the work
     trainer, captured = make_trainer(options)
     from planezip.sim.capture import capture, profile
     from planezip.sim.measure import Measurement

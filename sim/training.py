@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from planezip.sim.batches import Batch
+from planezip.sim.trace import TraceError
 from planezip.sim.tracer import Step
 from planezip.sim.workloads import gpu_kernels
 
@@ -59,12 +60,12 @@ class Trainer:
     ) -> float:
         """One iteration: forward, ``between``, backward, optimizer. Returns the loss.
 
-        ``stop`` ends it before the backward pass.
+        ``stop`` ends it before the backward pass. TraceError if the model fails.
         """
         inputs = next(self.batches)
         with gpu_kernels(self.fused_attention):
             with around_forward or nullcontext():
-                loss = self.step.loss(self.step.model, *inputs)
+                loss = self._loss(inputs)
             between()
             if stop:
                 return float(loss.detach())
@@ -72,6 +73,16 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return float(loss.detach())
+
+    def _loss(self, inputs: Batch) -> torch.Tensor:
+        try:
+            return self.step.loss(self.step.model, *inputs)
+        except (ValueError, MemoryError):
+            raise
+        except Exception as error:  # whatever the model raises
+            raise TraceError(
+                f"the model fails on its inputs: {type(error).__name__}: {error}"
+            ) from error
 
     def train(
         self, steps: int, report: Callable[[int, float, float], None] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,17 @@ from planezip.sim.advise import advise, smallest_budget, sweep
 from planezip.sim.eval import with_means
 from planezip.sim.experiments import Job, fig4_jobs, fig5_jobs, fig6_jobs, run_job, run_jobs
 from planezip.sim.graph import Graph, build_graph
+from planezip.sim.measurements import ratios_path, shipped_ratios
 from planezip.sim.plan import InfeasibleError
 from planezip.sim.planner import Planner, compressed_recipes
 from planezip.sim.platform import load_platform
+from planezip.sim.ratios import RatiosError, placed
 from planezip.sim.shipped import shipped_trace
 from planezip.sim.sizes import Sizes, paper_sizes, table_sizes
 from planezip.sim.timeline import timeline
 
 SCHEMAS = Path(planezip.sim.__file__).parent / "schemas"
+FP32 = ratios_path("resnet50_random", "float32")
 
 
 def schema(name: str) -> Any:
@@ -165,7 +169,10 @@ def test_sweep_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["plan", "--budget", "3GB", "--drop", "x"], "OPERATOR"),
         (["plan", "--budget", "3GB", "--drop", "99999"], "no saved tensor"),
         (["plan", "--budget", "3GB", "--drop=-1"], "cannot be dropped"),
+        (["plan", "--budget", "3GB", "--keep", "0", "--drop", "0"], "pinned in two ways"),
         (["plan", "--budget", "3GB", "--ratios", "absent"], "planezip capture"),
+        (["plan", "--budget", "3GB", "--ratios", str(FP32)], "--type bfloat16"),
+        (["sweep", "--percent", "10-100000000000/1"], "30-100/10"),
         (["sweep", "--percent", "a-b"], "30-100/10"),
         (["sweep", "--percent", "0-10/5"], "30-100/10"),
     ],
@@ -178,6 +185,23 @@ def test_bad_input_gives_one_line(
     message = capsys.readouterr().err
     assert error in message
     assert message.count("\n") == 1
+
+
+def test_ratios_find_their_tensors_at_another_batch_size() -> None:
+    mapped = shipped_ratios("resnet50_random", "bfloat16")
+    assert mapped is not None
+    trace = shipped_trace("resnet50")
+    assert placed(mapped, trace) is mapped
+    bare = replace(mapped, trace_bytes=0, tensors=[replace(t, storage=-1) for t in mapped.tensors])
+    assert list(placed(bare, trace).tensors) == list(mapped.tensors)
+    with pytest.raises(RatiosError, match="is not saved in this trace"):
+        placed(bare, shipped_trace("vit_b16"))
+
+
+def test_a_budget_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", "--trace", "resnet50", "--platform", "B", "--budget", "9999999TB"])
+    assert "must be at most" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -219,11 +219,10 @@ def test_state_round_trip(models: str, tmp_path: Path) -> None:
         ({"iterations": 0}, "iterations must be an integer of at least 1"),
         ({"images": Path("a"), "text": Path("b")}, "images and text exclude each other"),
         pytest.param({"images": Path("absent")}, "absent has no images", marks=needs_images),
-        pytest.param(
-            {"text": Path("absent.txt")},
-            "there is no text file absent.txt",
-            marks=needs_transformers,
-        ),
+        ({"text": Path("absent.txt")}, "is no language model"),
+        ({"train_batch": 0}, "train_batch must be an integer of at least 1"),
+        ({"seed": -1}, "seed must be an integer of at least 0"),
+        ({"learning_rate": -1.0}, "learning_rate must be positive"),
     ],
 )
 def test_bad_options(models: str, changes: dict[str, Any], message: str) -> None:
@@ -267,6 +266,26 @@ def test_text_windows() -> None:
     assert 0 <= int(positions[0, 0]) <= 40
     with pytest.raises(DataError, match="the text has 100 tokens; more than 100 are needed"):
         next(text_batches(tokens, 1, 100))
+
+
+@needs_torch
+@needs_transformers
+def test_training_on_a_text(models: str, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("one two three four five six seven eight nine ten " * 40)
+    options = Options(f"{models}:tiny_gpt2", batch=1, text=text, train_steps=2, iterations=2)
+    ratios = run_capture(options, measure=True)["bfloat16"]
+    assert (ratios.weights, ratios.iterations) == ("random, 2 steps", 2)
+    for content, message in (
+        (b"one two", "more than"),
+        (b"\xff\xfe" * 500, "is not UTF-8"),
+        (None, "there is no text file"),
+    ):
+        text.unlink(missing_ok=True)
+        if content is not None:
+            text.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            run_capture(options, measure=True)
 
 
 # --- alignment and ratios ---------------------------------------------------------------

@@ -100,17 +100,19 @@ def reports(folder: Path) -> Path:
     for part, data in {
         "sim": {
             "runs": [
-                {"component": "compressor", "blocks": 1000, "cycles": 4000},
-                {"component": "compressor", "blocks": 1000, "cycles": 4100},
-                {"component": "decompressor", "blocks": 100, "cycles": 400},
-                {"component": "transpose", "blocks": 10, "cycles": 990},
+                {"component": "compressor", "stalls": "none", "blocks": 1000, "cycles": 4000},
+                {"component": "compressor", "stalls": "none", "blocks": 1000, "cycles": 4100},
+                {"component": "compressor", "stalls": "half/none", "blocks": 10, "cycles": 80},
+                {"component": "decompressor", "stalls": "none", "blocks": 100, "cycles": 400},
+                {"component": "transpose", "stalls": "none", "blocks": 10, "cycles": 990},
             ]
         },
         "synth": {
             "modules": [
-                {"name": "compressor", "library": "l", "corner": "tt", "path_ps": 500},
-                {"name": "decompressor", "library": "l", "corner": "tt", "path_ps": 625},
-                {"name": "compressor", "library": "other", "corner": "tt", "path_ps": 1},
+                {"name": "compressor", "library": "l", "corner": "tt", "clock_ghz": 2.0},
+                {"name": "decompressor", "library": "l", "corner": "tt", "clock_ghz": 1.9},
+                {"name": "decompressor", "library": "l", "corner": "tt", "clock_ghz": 1.6},
+                {"name": "compressor", "library": "other", "corner": "tt", "clock_ghz": 9},
             ]
         },
     }.items():
@@ -122,15 +124,24 @@ def reports(folder: Path) -> Path:
 def test_engine_rate_from_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = read_reports(reports(tmp_path / "build"))
     assert figures["millicycles_per_block"] == {"compressor": 4100, "decompressor": 4000}
-    # two lanes of 128 B in 4.1 cycles of 625 ps
-    rate = 2 * 128 * 10**15 // (4100 * 625)
+    # two lanes of 128 B in 4.1 cycles at 1.6 GHz
+    rate = 2 * 128 * 1_600_000_000_000 // 4100
     assert rtl_rate_bytes_per_s(figures, "l", "tt", 2) == rate
-    with pytest.raises(ValueError, match="they have: l tt, other tt"):
+    with pytest.raises(ValueError, match="they have: 'l' 'tt', 'other' 'tt'"):
         rtl_rate_bytes_per_s(figures, "other", "tt", 2)
     monkeypatch.chdir(tmp_path)
     text = GOOD + '[engine]\nsource = "rtl"\nlibrary = "l"\ncorner = "tt"\nlanes = 2'
     engine = load_platform(write(tmp_path, text)).engine
     assert (engine.bytes_per_s, engine.source) == (rate, "RTL (build), l tt, 2 lanes")
+
+
+def test_report_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="run make sim and make synth"):
+        read_reports(tmp_path)
+    build = reports(tmp_path)
+    (build / "synth" / "report.json").write_text('{"modules": [{"name": "compressor"}]}')
+    with pytest.raises(ValueError, match="KeyError 'library'"):
+        read_reports(build)
 
 
 def test_engine_rate_from_the_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-import planezip.sim.extra
 from planezip.cli import main
 from planezip.sim.ratios import load_ratios
 from planezip.sim.trace import load_trace
@@ -68,17 +69,50 @@ def test_capture(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert 2 * sum(t.raw_bytes for t in half.tensors) == sum(t.raw_bytes for t in full.tensors)
 
 
+@needs_torch
+def test_capture_of_a_small_batch_serves_a_plan_of_a_large_one(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "t.json.gz"
+    assert main(["trace", "--model", model, "--batch", "64", "-o", str(trace)]) == 0
+    assert main(["capture", "--model", model, "--batch", "8", "--ratios", str(tmp_path)]) == 0
+    capsys.readouterr()
+    ratios = tmp_path / "bfloat16.ratios.json.gz"
+    command = ["plan", "--trace", str(trace), "--platform", "B", "--budget", "1MB"]
+    # one ReLU output of 64 x 256, which half of are zeros: wire bytes below raw
+    assert main([*command, "--ratios", str(ratios), "--swap", "2", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    row = next(row for row in plan["tensors"] if row["decision"] == "swap")
+    assert row["bytes"] == 2 * 64 * 256
+    assert row["wire_bytes"] < 0.9 * row["bytes"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["trace", "--model", "nothing"], "model must be timm:NAME"),
+        (["capture", "--model", "MINE", "-o", "OUT", "--text", "x"], "is no language model"),
+        (["capture", "--model", "MINE", "-o", "OUT", "--images", "x"], "takes no images"),
+        (["capture", "--model", "MINE", "-o", "OUT", "--threads", "0"], "threads must be"),
+        (["capture", "--model", "MINE", "-o", "OUT", "--learning-rate", "nan"], "must be positive"),
+        (["characterise", "--measure", "nothing", "--ratios", "OUT"], "--measure must be all"),
+        (["characterise", "--ratios", "absent", "-o", "OUT"], "there is no folder absent"),
         (["capture", "--model", "timm:resnet50"], "name a folder with --output or with --ratios"),
         (["characterise", "--measure", "all"], "--measure needs --ratios FOLDER"),
     ],
 )
 @needs_torch
-def test_bad_input(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 2
+def test_bad_input(
+    arguments: list[str],
+    message: str,
+    model: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {"MINE": model, "OUT": "out"}
+    assert main([names.get(a, a) for a in arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.startswith("planezip: ")
@@ -87,14 +121,28 @@ def test_bad_input(arguments: list[str], message: str, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize(
     "arguments",
-    [["trace", "--model", "timm:resnet50"], ["capture", "--model", "hf:gpt2", "-o", "x"]],
+    [
+        ["trace", "--model", "timm:resnet50"],
+        ["trace", "--all", "x"],
+        ["capture", "--model", "hf:gpt2", "-o", "x"],
+        ["characterise", "--measure", "all", "--ratios", "x"],
+    ],
 )
-def test_without_torch(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(planezip.sim.extra, "find_spec", lambda name: None)
-    assert main(arguments) == 2
-    assert "run `pip install planezip[capture]`" in capsys.readouterr().err
+def test_without_torch(arguments: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None; from planezip.cli import main; sys.exit(main())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 2
+    assert found.stderr.startswith("planezip: this needs torch")
+    assert found.stderr.endswith(": run `pip install planezip[capture]`\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_characterise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
