@@ -28,7 +28,7 @@ MEASUREMENTS: dict[str, Options] = {
     "resnet50_short": Options("timm:resnet50", **_SHORT),
     "densenet121_short": Options("timm:densenet121", **_SHORT),
     "efficientnet_b0_short": Options("timm:efficientnet_b0", **_SHORT),
-    "vit_b16_short": Options("timm:vit_base_patch16_224", **_SHORT | {"train_steps": 3}),
+    "vit_b16_short": Options("timm:vit_base_patch16_224", **_SHORT),
     "gpt2_trained": Options("hf:gpt2", train_steps=300, train_batch=1, train_sequence=128, **_GPT2),
     "efficientnet_lite0_pretrained": Options(
         "pypi:efficientnet-lite0", pretrained=True, learning_rate=1e-3, **_CNN
