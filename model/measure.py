@@ -70,7 +70,7 @@ def measure(data: NDArray[np.uint8], w: int) -> Sizes:
     bits = np.empty((blocks, len(Tag)), np.int16)
     best, tags = np.empty(blocks, np.int16), np.empty(blocks, np.uint8)
     at = 0
-    for piece in pieces(flat, f"<u{w // 8}"):
+    for piece in pieces(flat, "<u8"):
         rows = slice(at, at + len(piece))
         (run_16 if w == 16 else run_32)(piece, bits[rows], best[rows], tags[rows])
         at += len(piece)
@@ -82,4 +82,4 @@ def wire_bytes(data: NDArray[np.uint8], w: int) -> int:
     check_width(w)
     nothing = np.empty((0, len(Tag)), np.int16), np.empty(0, np.int16), np.empty(0, np.uint8)
     run = run_16 if w == 16 else run_32
-    return sum(int(run(piece, *nothing)) for piece in pieces(data.reshape(-1), f"<u{w // 8}"))
+    return sum(int(run(piece, *nothing)) for piece in pieces(data.reshape(-1), "<u8"))

@@ -5,6 +5,9 @@ compiler fills vector registers with one lane per block, and each lane walks ove
 symbols once. Bit p of a few words says whether plane p has one 1, two, three, two
 adjacent ones, nothing but ones, and whether the pre-XOR plane has a one; the codes of all
 planes (docs/format.md, Plane codes) follow, and their size from population counts.
+
+Intermediate values are cast back to the type of the symbols by ``narrow`` (uint16 or uint32):
+numba computes in 64 bits, and only casts tell the compiler that narrow lanes will do.
 """
 
 from __future__ import annotations
@@ -23,78 +26,96 @@ from planezip.model.format import (
 __all__ = ["run_16", "run_32"]
 
 U = np.uint64
-_LANES16, _LANES32 = 32, 256  # multiples of 32; the fastest of those tried
+_LANES = 64  # a multiple of 32; the fastest of those tried
+_WORDS = BLOCK_BYTES // 8
 # Rows of the scratch array, one word per lane; the symbols stand behind them.
 _ONE, _TWO, _THREE, _ADJACENT, _ALL, _PRE, _LAST = range(7)  # BX
 _Z_ADJACENT, _Z_ALL, _Z_LAST, _ZEROS = range(7, 11)  # ZBX, where it differs from BX
 _D = 11  # DBX, planes 0 to w - 1: the seven rows of BX again
-_TOP = 18  # DBX, plane w, in bit w - 1 of the seven rows
-_DELTA, _HALF = 25, 26
-_ROWS = 27
+_TOP = 18  # DBX, plane w itself: w deltas a row, delta i in bit i % w
+_ROWS = 22
 
 
 @numba.njit(inline="always")
-def _gather(blocks, first, a, n, lanes):
-    for lane in range(lanes):
-        block = min(first + lane, blocks.shape[0] - 1)
-        for i in range(n):
-            a[(_ROWS + i) * lanes + lane] = blocks[block, i]
+def _gather(blocks, first, words, a, w):
+    """Symbols of the blocks, side by side: first their words, then what those consist of."""
+    per_word = 64 // w
+    for k in range(_LANES):
+        block = min(first + k, blocks.shape[0] - 1)
+        for j in range(_WORDS):
+            words[j * _LANES + k] = blocks[block, j]
+    for j in range(_WORDS):
+        for i in range(per_word):
+            for k in range(_LANES):
+                a[(_ROWS + j * per_word + i) * _LANES + k] = words[j * _LANES + k] >> U(i * w)
 
 
 @numba.njit(inline="always")
-def _walk(a, n, w, lanes):
-    """Symbols: rows of BX and ZBX."""
-    for k in range(_ROWS * lanes):
+def _count(a, rows, k, x, y, narrow):
+    """Takes planes' next two bits into the rows of one, two, three ones, adjacent ones, all."""
+    both, some = narrow(x & y), narrow(x | y)
+    one, two = a[(rows + _ONE) * _LANES + k], a[(rows + _TWO) * _LANES + k]
+    a[(rows + _THREE) * _LANES + k] |= (two & some) | (one & both)
+    a[(rows + _TWO) * _LANES + k] = two | (one & some) | both
+    a[(rows + _ONE) * _LANES + k] = one | some
+    a[(rows + _ADJACENT) * _LANES + k] |= (a[(rows + _LAST) * _LANES + k] & x) | both
+    a[(rows + _LAST) * _LANES + k] = y
+    a[(rows + _ALL) * _LANES + k] &= both
+
+
+@numba.njit(inline="always")
+def _walk(a, n, w, narrow):
+    """Symbols, two by two: rows of BX and ZBX."""
+    for k in range(_D * _LANES):
         a[k] = 0
-    for row in (_ALL, _Z_ALL, _D + _ALL, _TOP + _ALL):
-        for lane in range(lanes):
-            a[row * lanes + lane] = (1 << w) - 1
-    for i in range(n):
-        for k in range(lanes):
-            s = a[(_ROWS + i) * lanes + k]
-            x = s ^ (s >> U(1))
-            one, two = a[_ONE * lanes + k], a[_TWO * lanes + k]
-            a[_THREE * lanes + k] |= two & x
-            a[_TWO * lanes + k] = two | (one & x)
-            a[_ONE * lanes + k] = one | x
-            a[_ADJACENT * lanes + k] |= a[_LAST * lanes + k] & x
-            a[_LAST * lanes + k] = x
-            a[_ALL * lanes + k] &= x
-            a[_PRE * lanes + k] |= s
-            zero = U(0) - U(s == 0)
-            last = a[_Z_LAST * lanes + k]
-            a[_Z_ADJACENT * lanes + k] |= last & x
-            a[_Z_LAST * lanes + k] = (last & zero) | x
-            a[_Z_ALL * lanes + k] &= zero | x
-            a[_ZEROS * lanes + k] -= zero
+    for row in (_ALL, _Z_ALL):
+        for k in range(_LANES):
+            a[row * _LANES + k] = (1 << w) - 1
+    for i in range(0, n, 2):
+        for k in range(_LANES):
+            s, t = a[(_ROWS + i) * _LANES + k], a[(_ROWS + i + 1) * _LANES + k]
+            x, y = narrow(s ^ (s >> U(1))), narrow(t ^ (t >> U(1)))
+            _count(a, 0, k, x, y, narrow)
+            a[_PRE * _LANES + k] |= s | t
+            s_zero, t_zero = narrow(U(0) - U(s == 0)), narrow(U(0) - U(t == 0))
+            before = a[_Z_LAST * _LANES + k]
+            between = narrow((before & s_zero) | x)
+            a[_Z_ADJACENT * _LANES + k] |= (before & x) | (between & y)
+            a[_Z_LAST * _LANES + k] = (between & t_zero) | y
+            a[_Z_ALL * _LANES + k] &= (s_zero | x) & (t_zero | y)
+            a[_ZEROS * _LANES + k] -= s_zero + t_zero
 
 
 @numba.njit(inline="always")
-def _walk_deltas(a, n, lanes):
-    """Deltas: rows of DBX. The halved delta carries plane w of the delta in bit w - 1."""
-    for i in range(1, n):
-        for k in range(lanes):
-            s, q = a[(_ROWS + i) * lanes + k], a[(_ROWS + i - 1) * lanes + k]
-            a[_DELTA * lanes + k] = s - q
-            a[_HALF * lanes + k] = (s >> U(1)) - (q >> U(1)) - (~s & q & U(1))
-        for k in range(lanes):
-            d, h = a[_DELTA * lanes + k], a[_HALF * lanes + k]
-            x = d ^ h
-            one, two = a[(_D + _ONE) * lanes + k], a[(_D + _TWO) * lanes + k]
-            a[(_D + _THREE) * lanes + k] |= two & x
-            a[(_D + _TWO) * lanes + k] = two | (one & x)
-            a[(_D + _ONE) * lanes + k] = one | x
-            a[(_D + _ADJACENT) * lanes + k] |= x & a[(_D + _LAST) * lanes + k]
-            a[(_D + _LAST) * lanes + k] = x
-            a[(_D + _ALL) * lanes + k] &= x
-            a[(_D + _PRE) * lanes + k] |= d
-            one, two = a[(_TOP + _ONE) * lanes + k], a[(_TOP + _TWO) * lanes + k]
-            a[(_TOP + _THREE) * lanes + k] |= two & h
-            a[(_TOP + _TWO) * lanes + k] = two | (one & h)
-            a[(_TOP + _ONE) * lanes + k] = one | h
-            a[(_TOP + _ADJACENT) * lanes + k] |= h & a[(_TOP + _LAST) * lanes + k]
-            a[(_TOP + _LAST) * lanes + k] = h
-            a[(_TOP + _ALL) * lanes + k] &= h
+def _delta(a, i, k, w, narrow):
+    """Delta i, its planes, and its sign in the top bit of a word."""
+    s, q = a[(_ROWS + i) * _LANES + k], a[(_ROWS + i - 1) * _LANES + k]
+    d = narrow(s - q)
+    sign = narrow(((~s & q) | (~(s ^ q) & d)) & U(1 << (w - 1)))
+    return d, narrow(d ^ (d >> U(1)) ^ sign), sign
+
+
+@numba.njit(inline="always")
+def _walk_deltas(a, n, w, narrow):
+    """Deltas, the first one alone, then two by two: rows of DBX."""
+    for k in range(_LANES):
+        d, x, sign = _delta(a, 1, k, w, narrow)
+        a[(_D + _ONE) * _LANES + k] = x
+        a[(_D + _TWO) * _LANES + k] = 0
+        a[(_D + _THREE) * _LANES + k] = 0
+        a[(_D + _ADJACENT) * _LANES + k] = 0
+        a[(_D + _LAST) * _LANES + k] = x
+        a[(_D + _ALL) * _LANES + k] = x
+        a[(_D + _PRE) * _LANES + k] = d
+        a[_TOP * _LANES + k] = sign
+    for i in range(2, n, 2):
+        signs = a[(_TOP + i // w) * _LANES : (_TOP + i // w + 1) * _LANES]
+        for k in range(_LANES):
+            d, x, d_sign = _delta(a, i, k, w, narrow)
+            e, y, e_sign = _delta(a, i + 1, k, w, narrow)
+            _count(a, _D, k, x, y, narrow)
+            a[(_D + _PRE) * _LANES + k] |= d | e
+            signs[k] = (signs[k] >> U(2)) | (d_sign >> U(1)) | e_sign
 
 
 @numba.njit(inline="always")
@@ -122,7 +143,7 @@ def _plane_bits(one, two, three, adjacent, everywhere, pre, planes, run, width, 
 
 
 @numba.njit(inline="always")
-def _log2_ceil(n, w):
+def _log2_ceil(n):
     bits = U(0)
     for k in range(6):
         bits += U(n > U(1 << k))
@@ -130,78 +151,69 @@ def _log2_ceil(n, w):
 
 
 @numba.njit(inline="always")
-def _finish(a, n, w, lanes, out):
-    """Bits of the five encodings of each lane, tag included, into ``out``: [5, lanes]."""
-    run_planes = 4 if w == 16 else 5
-    top = U(w - 1)
-    for k in range(lanes):
-        one, two, three = U(a[_ONE * lanes + k]), U(a[_TWO * lanes + k]), U(a[_THREE * lanes + k])
-        pre = U(a[_PRE * lanes + k])
-        count = U(n) - U(a[_ZEROS * lanes + k])
-        position = _log2_ceil(count, w)
+def _finish(a, n, w, out):
+    """Bits of the five encodings of each lane, tag included, into ``out``: [6, lanes].
+
+    Row 5 takes the fewest of them.
+    """
+    run = 4 if w == 16 else 5
+    position = U(6 if w == 16 else 5)
+    ones = U(0xFFFFFFFFFFFFFFFF) >> U(64 - n)
+    for k in range(_LANES):
+        one, two = U(a[_ONE * _LANES + k]), U(a[_TWO * _LANES + k])
+        three, pre = U(a[_THREE * _LANES + k]), U(a[_PRE * _LANES + k])
+        adjacent, every = U(a[_ADJACENT * _LANES + k]), U(a[_ALL * _LANES + k])
+        count = U(n) - U(a[_ZEROS * _LANES + k])
         out[0, k] = TAG_BITS + 8 * BLOCK_BYTES
         out[1, k] = U(TAG_BITS + n) + U(w) * count
-        bits = _plane_bits(
-            one,
-            two,
-            three,
-            U(a[_ADJACENT * lanes + k]),
-            U(a[_ALL * lanes + k]),
-            pre,
-            w,
-            run_planes,
-            U(n),
-            U(6 if w == 16 else 5),
-        )
+        bits = _plane_bits(one, two, three, adjacent, every, pre, w, run, U(n), position)
         out[3, k] = U(TAG_BITS) + bits
+        adjacent, every = U(a[_Z_ADJACENT * _LANES + k]), U(a[_Z_ALL * _LANES + k])
+        field = _log2_ceil(count)
+        bits = _plane_bits(one, two, three, adjacent, every, pre, w, run, count, field)
+        out[4, k] = U(TAG_BITS + n) + bits
+    for k in range(_LANES):
+        signs = U(0)
+        for i in range(n // w):
+            signs |= U(a[(_TOP + i) * _LANES + k]) << U(i * w)
+        two = signs & (signs - U(1))
+        three = two & (two - U(1))
+        adjacent = signs & (signs >> U(1))
+        top = U(signs != U(0)) << U(w)
         bits = _plane_bits(
-            one,
-            two,
-            three,
-            U(a[_Z_ADJACENT * lanes + k]),
-            U(a[_Z_ALL * lanes + k]),
-            pre,
-            w,
-            run_planes,
-            count,
+            U(a[(_D + _ONE) * _LANES + k]) | top,
+            U(a[(_D + _TWO) * _LANES + k]) | (U(two != U(0)) << U(w)),
+            U(a[(_D + _THREE) * _LANES + k]) | (U(three != U(0)) << U(w)),
+            U(a[(_D + _ADJACENT) * _LANES + k]) | (U(adjacent != U(0)) << U(w)),
+            U(a[(_D + _ALL) * _LANES + k]) | (U((signs | U(1)) == ones) << U(w)),
+            U(a[(_D + _PRE) * _LANES + k]) | top,
+            w + 1,
+            run,
+            U(n - 1),
             position,
         )
-        out[4, k] = U(TAG_BITS + n) + bits
-    for k in range(lanes):
-        top_one = (U(a[(_TOP + _ONE) * lanes + k]) >> top) << U(w)
-        bits = _plane_bits(
-            U(a[(_D + _ONE) * lanes + k]) | top_one,
-            U(a[(_D + _TWO) * lanes + k]) | ((U(a[(_TOP + _TWO) * lanes + k]) >> top) << U(w)),
-            U(a[(_D + _THREE) * lanes + k]) | ((U(a[(_TOP + _THREE) * lanes + k]) >> top) << U(w)),
-            U(a[(_D + _ADJACENT) * lanes + k])
-            | ((U(a[(_TOP + _ADJACENT) * lanes + k]) >> top) << U(w)),
-            U(a[(_D + _ALL) * lanes + k]) | ((U(a[(_TOP + _ALL) * lanes + k]) >> top) << U(w)),
-            U(a[(_D + _PRE) * lanes + k]) | top_one,
-            w + 1,
-            run_planes,
-            U(n - 1),
-            U(6 if w == 16 else 5),
-        )
         out[2, k] = U(TAG_BITS + w) + bits
+    for k in range(_LANES):
+        least = out[0, k]
+        for t in range(1, 5):
+            least = min(least, out[t, k])
+        out[5, k] = least
 
 
 @numba.njit(inline="always")
-def _run(blocks, a, out, w, lanes, bits, best, tags):
+def _run(blocks, a, w, narrow, bits, best, tags):
     """Wire bytes of ``blocks`` (chunks from the first one on); fills what is not empty."""
     n = 8 * BLOCK_BYTES // w
+    words = np.empty(_WORDS * _LANES, np.uint64)
+    out = np.empty((6, _LANES), np.int32)
     total = 0
     body = 0
-    for first in range(0, blocks.shape[0], lanes):
-        _gather(blocks, first, a, n, lanes)
-        _walk(a, n, w, lanes)
-        _walk_deltas(a, n, lanes)
-        _finish(a, n, w, lanes, out)
-        count = min(lanes, blocks.shape[0] - first)
-        for k in range(lanes):
-            least = out[0, k]
-            for t in range(1, 5):
-                least = min(least, out[t, k])
-            out[5, k] = least
+    for first in range(0, blocks.shape[0], _LANES):
+        _gather(blocks, first, words, a, w)
+        _walk(a, n, w, narrow)
+        _walk_deltas(a, n, w, narrow)
+        _finish(a, n, w, out)
+        count = min(_LANES, blocks.shape[0] - first)
         for k in range(count):
             body += out[5, k]
             block = first + k
@@ -224,17 +236,18 @@ def _run(blocks, a, out, w, lanes, bits, best, tags):
 def _entries(key):
     @cached
     def run_16(blocks, bits, best, tags):
-        """Wire bytes of uint16 [blocks, 64]; fills bits, best and tags unless they are empty."""
-        a = np.empty((_ROWS + 64) * _LANES16 * (key >= 0), np.uint16)
-        out = np.empty((6, _LANES16), np.int32)
-        return _run(blocks, a, out, 16, _LANES16, bits, best, tags)
+        """Wire bytes of 16-bit symbols; fills bits, best and tags unless they are empty.
+
+        ``blocks`` is uint64 [blocks, 16], read-only: the little-endian words.
+        """
+        a = np.empty((_ROWS + 64) * _LANES * (key >= 0), np.uint16)
+        return _run(blocks, a, 16, np.uint16, bits, best, tags)
 
     @cached
     def run_32(blocks, bits, best, tags):
-        """The same of uint32 [blocks, 32]."""
-        a = np.empty((_ROWS + 32) * _LANES32 * (key >= 0), np.uint32)
-        out = np.empty((6, _LANES32), np.int32)
-        return _run(blocks, a, out, 32, _LANES32, bits, best, tags)
+        """The same of 32-bit symbols."""
+        a = np.empty((_ROWS + 32) * _LANES * (key >= 0), np.uint32)
+        return _run(blocks, a, 32, np.uint32, bits, best, tags)
 
     return run_16, run_32
 
