@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 
 from planezip.model.format import DEFAULT
 from planezip.synth import make_library
+from planezip.synth.activity import icarus, kept_activities
 from planezip.synth.flow import Constraint, rtlil_text
 from planezip.synth.library import Library, SynthError, read_libraries
 from planezip.synth.measure import Row, measure
-from planezip.synth.modules import MODULES
+from planezip.synth.modules import LANES, MODULES
 from planezip.synth.nodes import Node, node_of
 from planezip.synth.report import document, table, write
 
@@ -70,7 +72,9 @@ def run(
     done: dict[tuple[int, str], Row] = {}
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of Yosys or OpenSTA
         futures = {
-            pool.submit(measure, name, texts[name], library, node, constraint, folder): (i, name)
+            pool.submit(
+                measure, name, texts[name], library, node, constraint, folder, _power(name, folder)
+            ): (i, name)
             for i, (library, node, constraint) in enumerate(libraries)
             for name in names
         }
@@ -85,6 +89,14 @@ def run(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [done[i, name] for i in range(len(libraries)) for name in names]
+
+
+def _power(name: str, folder: Path) -> Callable[[], dict[str, tuple[float, float]]] | None:
+    """What finds a lane's activities; None for other modules and without Icarus Verilog."""
+    if name not in LANES or icarus() is None:
+        return None
+    component = MODULES[name](DEFAULT)
+    return partial(kept_activities, component, name, rtlil_text(component, name), folder)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,7 +12,8 @@ from pathlib import Path
 __all__ = ["Library", "SynthError", "read_libraries"]
 
 _NAND2 = ("NAND2_X1", "NAND2x1_ASAP7_75t_R", "sky130_fd_sc_hd__nand2_1")
-_BUFFERS = ("BUF_X2", "BUFx2_ASAP7_75t_R", "sky130_fd_sc_hd__buf_2")  # drive the inputs
+# They drive the inputs, registers among them: as strong as a flip-flop.
+_BUFFERS = ("BUF_X1", "BUFx2_ASAP7_75t_R", "sky130_fd_sc_hd__buf_1")
 _TIME_UNIT_PS = {"1ps": 1.0, "10ps": 10.0, "100ps": 100.0, "1ns": 1000.0}
 _CONDITIONS = re.compile(
     r"^\s*(?:(?:time|voltage|current|pulling_resistance|leakage_power)_unit|nom_voltage"
@@ -50,6 +51,8 @@ class Library:
     buffer : str or None
         Cell that drives the inputs.
     clock_gate_cells : frozenset of str
+    power : bool
+        The cells have internal power.
     digest : str
         SHA-256 of the files' text.
     """
@@ -65,6 +68,7 @@ class Library:
     conditions: str
     buffer: str | None
     clock_gate_cells: frozenset[str]
+    power: bool
     digest: str
 
 
@@ -142,6 +146,7 @@ def _library(name: str, corner: str, unit_ps: float, files: list[tuple[Path, str
         "\n".join(match[0] for match in _CONDITIONS.finditer(head)),
         next((cell for cell in _BUFFERS if cell in areas), None),
         frozenset(gates),
+        any("internal_power" in text for _, text in files),
         hashlib.sha256("".join(text for _, text in files).encode()).hexdigest(),
     )
 

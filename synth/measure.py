@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from planezip.synth.activity import METHOD
 from planezip.synth.flow import Constraint, Netlist, map_rtlil
 from planezip.synth.library import Library
 from planezip.synth.modules import LANES, RAW_BITS
@@ -19,7 +20,17 @@ from planezip.synth.timing import opensta, opensta_version, time_netlist
 
 __all__ = ["Row", "measure"]
 
-_SOURCES = ("flow.py", "library.py", "measure.py", "nodes.py", "timing.py", "yosys.py")
+Activities = Mapping[str, tuple[float, float]]
+
+_SOURCES = (
+    "activity.py",
+    "flow.py",
+    "library.py",
+    "measure.py",
+    "nodes.py",
+    "timing.py",
+    "yosys.py",
+)
 _STA = "OpenSTA"
 _ABC = "ABC stime: logic only, without flip-flops and port delays"
 
@@ -64,21 +75,25 @@ def measure(
     node: Node,
     constraint: Constraint,
     folder: Path,
-    activities: Mapping[str, tuple[float, float]] | None = None,
+    activities: Callable[[], Activities] | None = None,
 ) -> tuple[Row, bool]:
     """The row of the module ``name`` with the RTLIL ``text``, and whether it was cached.
 
     The cache, ``folder``/cache, is keyed by the RTL, the library, the constraint and the
-    tools (this flow's own text included).
+    tools (this flow's own text included). ``activities`` gives those of :mod:`activity`
+    if power is wanted and the library and the tools can tell it.
     """
-    key = _key(name, text, library, constraint, activities)
+    if not library.power or not opensta():
+        activities = None
+    key = _key(name, text, library, constraint, activities is not None)
     path = folder / "cache" / f"{name}-{key[:32]}.json"
     if path.exists():
         kept = json.loads(path.read_text())
         if kept.keys() == {f.name for f in fields(Row)}:
             return Row(**kept), True
     netlist = map_rtlil(text, name, library, constraint, folder / "work")
-    row = _row(netlist, library, node, constraint, activities)
+    found = None if activities is None else activities()
+    row = _row(netlist, library, node, constraint, found)
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_suffix(f".{os.getpid()}")
     scratch.write_text(json.dumps(asdict(row), indent=1) + "\n")
@@ -91,10 +106,10 @@ def _key(
     text: str,
     library: Library,
     constraint: Constraint,
-    activities: Mapping[str, tuple[float, float]] | None,
+    power: bool,
 ) -> str:
     here = Path(__file__).parent
-    parts: list[Any] = [name, text, library.digest, asdict(constraint), activities]
+    parts: list[Any] = [name, text, library.digest, asdict(constraint), power]
     parts += [metadata.version("pyosys"), opensta_version()]
     parts += [(here / source).read_text() for source in _SOURCES]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -105,7 +120,7 @@ def _row(
     library: Library,
     node: Node,
     constraint: Constraint,
-    activities: Mapping[str, tuple[float, float]] | None,
+    activities: Activities | None,
 ) -> Row:
     wired: float | None = None
     watts: float | None = None
@@ -147,7 +162,7 @@ def _row(
         gb_per_s_per_mm2=None if rate is None else round(rate / (area + sram) * 1e6, 1),
         kge_per_bit_per_cycle=round(kge / RAW_BITS, 4) if lane else None,
         power_mw=None if watts is None else round(watts * 1000, 3),
-        power_method=None if watts is None else "OpenSTA report_power",
+        power_method=None if watts is None else METHOD,
     )
 
 

@@ -152,8 +152,7 @@ def time_netlist(
     Parameters
     ----------
     activities : mapping or None
-        Transitions per cycle and share of ones of a pin or port; ``""`` is the one of
-        every input. None: no power.
+        Transitions per cycle and share of ones by register bit or port. None: no power.
     """
     wires = netlist.verilog.with_suffix(".wires.lib")
     wires.write_text(wire.liberty(library))
@@ -162,7 +161,7 @@ def time_netlist(
     lines += ["set_wire_load_mode top", "set_wire_load_model -name fan_out -library planezip_wires"]
     lines += ["puts {@@ wires}", check, "puts {@@ power}"]
     if activities is not None:
-        lines += [*power_script(activities), "report_power -digits 8"]
+        lines += [*power_script(netlist.verilog.read_text(), activities), "report_power -digits 8"]
     plain, _, rest = _run(netlist, lines).partition("@@ wires")
     wired, _, power = rest.partition("@@ power")
     paths, names = [], []
@@ -177,13 +176,27 @@ def time_netlist(
     return Timing(paths[0], start, end, paths[1], float(total[1]) if total else None)
 
 
-def power_script(activities: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Commands that annotate activities."""
+def power_script(netlist: str, activities: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Commands that annotate activities of the flip-flops and input ports of a netlist.
+
+    A flip-flop with an inverted output only (ASAP7) has the same transitions at QN.
+    """
     lines = []
-    for name, (activity, duty) in activities.items():
-        where = f"-pins [get_pins {{{name}}}]" if name else "-input"
-        lines.append(f"set_power_activity {where} -activity {activity:.5f} -duty {duty:.4f}")
+    for name, pins in re.findall(r"^  \w+ \\?(\S+)_reg +\((.*?)\);", netlist, re.M | re.S):
+        if name in activities:
+            rate, ones = activities[name]
+            pin, share = ("Q", ones) if ".Q(" in pins else ("QN", 1 - ones)
+            lines.append(_activity("pin", f"[get_pins {{{name}_reg/{pin}}}]", rate, share))
+    for name in re.findall(r"^  input (\S+) ?;", netlist, re.M):
+        if name in activities:
+            lines.append(_activity("input_port", f"[get_ports {{{name}}}]", *activities[name]))
     return lines
+
+
+def _activity(kind: str, objects: str, rate: float, ones: float) -> str:
+    """What ``set_power_activity`` comes down to; that of 2.0.17 fails for pins."""
+    share = min(max(ones, 0.0), 1.0)
+    return f"sta::set_power_{kind}_activity {objects} {rate:.5f} {share:.4f}"
 
 
 def _register(name: str) -> str:
