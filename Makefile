@@ -49,8 +49,8 @@ eval: $(TEST_SET) ## the paper's figures 4 to 6 with our traces and ratios, to b
 	@$(PY) -m planezip.sim.eval
 
 .PHONY: synth
-synth: $(SIM_SET) ## area, clock and power of the hardware (LIBERTY="files")
-	@$(PY) -m planezip.synth $(if $(LIBERTY),--liberty "$(LIBERTY)")
+synth: $(SIM_SET) ## area, clock and power of the hardware (LIBERTY="files", SWEEP=1)
+	@$(PY) -m planezip.synth $(if $(LIBERTY),--liberty "$(LIBERTY)") $(if $(SWEEP),--sweep)
 
 .PHONY: lock
 lock: ## pin the versions in requirements/*.txt anew

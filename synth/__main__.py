@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from planezip.model.format import DEFAULT
-from planezip.synth import make_library
+from planezip.synth import make_library, sweep
 from planezip.synth.activity import icarus, kept_activities
 from planezip.synth.flow import Constraint, rtlil_text
 from planezip.synth.library import Library, SynthError, read_libraries
@@ -51,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for library in libraries
             for node in (node_of(library),)
         ]
+        if arguments.sweep:
+            return _sweep(chosen, folder, arguments.jobs)
         rows = run(names, chosen, folder, arguments.jobs)
         print(table(rows))
         write(document(rows, chosen), arguments.output)
@@ -61,6 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _sweep(libraries: Sequence[tuple[Library, Node, Constraint]], folder: Path, jobs: int) -> int:
+    found = sweep.sweep(libraries, folder, jobs)
+    print(sweep.table(found))
+    sweep.write_csv(found, folder / "sweep.csv")
+    for path in (folder / "sweep.csv", *sweep.plot(found, folder)):
+        print(f"written: {path}")
+    return 0
+
+
 def run(
     names: Sequence[str],
     libraries: Sequence[tuple[Library, Node, Constraint]],
@@ -68,6 +79,7 @@ def run(
     jobs: int,
 ) -> list[Row]:
     """Rows of the modules in the libraries, in order; progress goes to the error stream."""
+    print(f"{len(names)} modules, {len(libraries)} libraries", file=sys.stderr, flush=True)
     texts = {name: rtlil_text(MODULES[name](DEFAULT), name) for name in names}
     done: dict[tuple[int, str], Row] = {}
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of Yosys or OpenSTA
@@ -108,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         help=".lib or .lib.gz files (ASAP7: all five); default: the shipped one, ../shared/cells",
     )
     parser.add_argument("--module", action="append", help="only this module; may be repeated")
+    parser.add_argument("--sweep", action="store_true", help="encodings, widths, lanes")
     parser.add_argument("--period-ps", type=float, help="clock instead of the node's own")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--output", type=Path, default=Path("build/synth/report.json"))
