@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from planezip.model.format import DEFAULT
@@ -80,14 +80,19 @@ def run(
 ) -> list[Row]:
     """Rows of the modules in the libraries, in order; progress goes to the error stream."""
     print(f"{len(names)} modules, {len(libraries)} libraries", file=sys.stderr, flush=True)
-    texts = {name: rtlil_text(MODULES[name](DEFAULT), name) for name in names}
+    text = cache(lambda name: rtlil_text(MODULES[name](DEFAULT), name))
+
+    def one(name: str, library: Library, node: Node, constraint: Constraint) -> tuple[Row, bool]:
+        power = None
+        if name in LANES and icarus():
+            power = partial(kept_activities, MODULES[name], name, text(name), folder)
+        return measure(name, text(name), library, node, constraint, folder, power)
+
     done: dict[tuple[int, str], Row] = {}
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of Yosys or OpenSTA
         futures = {
-            pool.submit(
-                measure, name, texts[name], library, node, constraint, folder, _power(name, folder)
-            ): (i, name)
-            for i, (library, node, constraint) in enumerate(libraries)
+            pool.submit(one, name, *entry): (i, name)
+            for i, entry in enumerate(libraries)
             for name in names
         }
         try:
@@ -96,19 +101,12 @@ def run(
                 done[futures[future]] = row
                 how = "kept" if cached else "done"
                 at = f"[{len(done)}/{len(futures)}] {how} {row.name} in {row.library}"
-                print(f"{at}: {row.area_um2:,.0f} um2, {row.path_ps:.0f} ps", file=sys.stderr)
+                told = f"{at}: {row.area_um2:,.0f} um2, {row.path_ps:.0f} ps"
+                print(told, file=sys.stderr, flush=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [done[i, name] for i in range(len(libraries)) for name in names]
-
-
-def _power(name: str, folder: Path) -> Callable[[], dict[str, tuple[float, float]]] | None:
-    """What finds a lane's activities; None for other modules and without Icarus Verilog."""
-    if name not in LANES or icarus() is None:
-        return None
-    component = MODULES[name](DEFAULT)
-    return partial(kept_activities, component, name, rtlil_text(component, name), folder)
 
 
 def _parser() -> argparse.ArgumentParser:

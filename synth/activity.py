@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import numpy as np
 from planezip.hdl.export import verilog
 from planezip.hdl.types import ElementType, Mode, beat, descriptor
 from planezip.model.codec import encode_bytes
+from planezip.model.format import DEFAULT, Parameters
 from planezip.synth.library import SynthError
 
 __all__ = ["CYCLES", "METHOD", "count_transitions", "icarus", "kept_activities"]
@@ -47,7 +48,7 @@ _LOCK = threading.Lock()
 
 
 def kept_activities(
-    component: Any, name: str, text: str, folder: Path
+    make: Callable[[Parameters], Any], name: str, text: str, folder: Path
 ) -> dict[str, tuple[float, float]]:
     """:func:`lane_activities`, kept in ``folder``/cache as long as the RTL ``text`` is the same."""
     own = Path(__file__).read_text()
@@ -55,7 +56,7 @@ def kept_activities(
     path = folder / "cache" / f"{name}-{key[:32]}.activity.json"
     with _LOCK:
         if not path.exists():
-            found = lane_activities(component, name, folder / "work")
+            found = lane_activities(make(DEFAULT), name, folder / "work")
             path.parent.mkdir(parents=True, exist_ok=True)
             scratch = path.with_suffix(".tmp")
             scratch.write_text(json.dumps(found))

@@ -91,7 +91,8 @@ def measure(
         kept = json.loads(path.read_text())
         if kept.keys() == {f.name for f in fields(Row)}:
             return Row(**kept), True
-    netlist = map_rtlil(text, name, library, constraint, folder / "work")
+    work = folder / "work" / f"{name}-{key[:12]}"  # others may run at the same time
+    netlist = map_rtlil(text, name, library, constraint, work)
     found = None if activities is None else activities()
     row = _row(netlist, library, node, constraint, found)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,52 +10,11 @@ import pytest
 
 from planezip.model.codec import encode_bytes
 from planezip.synth import sweep, variants
-from planezip.synth.measure import Row
+from tests.synth_rows import made_up_points
 
 
-def _row(name: str, area: float, path_ps: float, ghz: float) -> Row:
-    return Row(
-        name=name,
-        library="made_up",
-        corner="typical 1 V 25 C",
-        node_nm=45,
-        constraint_ps=1500.0,
-        area_um2=area,
-        kge=area / 1000,
-        flip_flops=1,
-        clock_gates=0,
-        cells=2,
-        sram_bits=10,
-        sram_um2=9.0,
-        total_um2=area + 9,
-        path_ps=path_ps,
-        path_start="a",
-        path_end="b",
-        path_with_wires_ps=None,
-        abc_ps=path_ps,
-        met=True,
-        timing_method="none",
-        clock_ghz=ghz,
-        clock_with_wires_ghz=None,
-        gb_per_s=32 * ghz,
-        gb_per_s_per_mm2=None,
-        kge_per_bit_per_cycle=None,
-        power_mw=None,
-        power_method=None,
-    )
-
-
-def _points() -> list[sweep.Point]:
-    rows, ratio = {}, {}
-    for k, variant in enumerate(variants.VARIANTS):
-        rows[variant, "compressor"] = _row("compressor", 60.0 - k, 1400.0, 0.6)
-        rows[variant, "decompressor"] = _row("decompressor", 40.0, 1410.0, 0.5)
-        ratio[variant] = {"bfloat16": 2.0 * 0.9**k, "float32": 1.5}
-    return sweep.points(rows, ratio, dict.fromkeys(variants.VARIANTS, "bench"))
-
-
-def test_points() -> None:
-    found = _points()
+def testmade_up_points() -> None:
+    found = made_up_points()
     assert len(found) == 3 * len(variants.VARIANTS) == 21
     one, two, four = found[3:6]
     assert (one.variant, one.encodings) == ("no_zvc", "RAW DBX BX ZBX")
@@ -68,7 +27,7 @@ def test_points() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    found = _points()
+    found = made_up_points()
     sweep.write_csv(found, tmp_path / "new" / "sweep.csv")
     with (tmp_path / "new" / "sweep.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))

@@ -1,0 +1,218 @@
+"""Tables of docs/synth.md from build/synth: ``python -m planezip.synth.docs``.
+
+Replaces what stands between ``<!-- NAME -->`` and ``<!-- end -->``, for the names below.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from planezip.synth.modules import LANES
+
+__all__ = ["main", "replaced", "tables"]
+
+PAGE = Path("docs") / "synth.md"
+_REPORT = Path("build") / "synth" / "report.json"
+_SWEEP = Path("build") / "synth" / "sweep.csv"
+_SHIPPED, _NEAREST = "planezip45", "NangateOpenCellLibrary"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    right = ["---" if k == 0 else "---:" for k in range(len(head))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, right, *rows))
+
+
+def _number(value: float | None, places: int = 0) -> str:
+    return "-" if value is None else f"{value:,.{places}f}"
+
+
+def _lanes(report: Mapping[str, Any]) -> str:
+    lines = {
+        "constraint, ps": lambda r: _number(r["constraint_ps"]),
+        "area without SRAM, um2": lambda r: _number(r["area_um2"]),
+        "kGE": lambda r: _number(r["kge"], 1),
+        "flip-flops": lambda r: _number(r["flip_flops"]),
+        "clock gates": lambda r: _number(r["clock_gates"]),
+        "SRAM, bits": lambda r: _number(r["sram_bits"]),
+        "SRAM, um2": lambda r: _number(r["sram_um2"]),
+        "total with SRAM, um2": lambda r: _number(r["total_um2"]),
+        "longest path, ps": lambda r: _number(r["path_ps"]) + ("" if r["met"] else " (not met)"),
+        "with wires, ps": lambda r: _number(r["path_with_wires_ps"]),
+        "clock, GHz": lambda r: _number(r["clock_ghz"], 3),
+        "with wires, GHz": lambda r: _number(r["clock_with_wires_ghz"], 3),
+        "GB/s": lambda r: _number(r["gb_per_s"], 1),
+        "GB/s per mm2, with SRAM": lambda r: _number(r["gb_per_s_per_mm2"]),
+        "kGE per bit/cycle": lambda r: _number(r["kge_per_bit_per_cycle"], 3),
+        "power without SRAM, mW": lambda r: _number(r["power_mw"], 2),
+    }
+    parts = []
+    for lane in LANES:
+        rows = [row for row in report["modules"] if row["name"] == lane]
+        head = [lane, *(f"{row['library']}, {row['corner']}" for row in rows)]
+        parts.append(_table(head, [[name, *map(cell, rows)] for name, cell in lines.items()]))
+    return "\n\n".join(parts)
+
+
+def _four(report: Mapping[str, Any]) -> str:
+    paper = report["published"]
+    rows = [
+        [
+            f"{four['library']}, {four['corner']}",
+            _number(four["logic_mm2"], 4),
+            _number(four["total_mm2"], 4),
+            f"{100 * four['share_of_die']:.4f}%",
+            _number(four["gb_per_s_per_direction"], 1),
+            _number(four["power_mw"], 1),
+        ]
+        for four in report["four_lanes"]
+    ]
+    rows.append(
+        [
+            "paper, estimate at 7 nm",
+            "-",
+            _number(paper["planezip_four_lanes_mm2_at_7_nm"], 3),
+            f"{100 * paper['planezip_share_of_die']:.3f}%",
+            "96.0",
+            f"below {1000 * paper['planezip_watts_below']:.0f}",
+        ]
+    )
+    head = ["four lanes", "logic, mm2", "with SRAM, mm2", "of 826 mm2", "GB/s a direction", "mW"]
+    return _table(head, rows)
+
+
+def _paths(report: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            f"{row['name']}, {row['library']}",
+            f"{row['path_ps']:.0f}",
+            f"`{row['path_start']}`",
+            f"`{row['path_end']}`",
+            row["timing_method"],
+        ]
+        for row in report["modules"]
+        if row["name"] in LANES
+    ]
+    return _table(["lane", "ps", "from", "to", "timing"], rows)
+
+
+def _parts(report: Mapping[str, Any]) -> str:
+    libraries = list(dict.fromkeys(row["library"] for row in report["modules"]))
+    names = list(dict.fromkeys(row["name"] for row in report["modules"]))
+    found = {(row["name"], row["library"]): row for row in report["modules"]}
+    head = ["module", "flip-flops", "SRAM bits"]
+    head += [f"{library} {what}" for library in libraries for what in ("um2", "ps")]
+    rows = []
+    for name in names:
+        some = next(found[name, library] for library in libraries if (name, library) in found)
+        cells = [name, _number(some["flip_flops"]), _number(some["sram_bits"])]
+        for library in libraries:
+            row = found.get((name, library))
+            cells += ["-", "-"] if row is None else [f"{row[k]:,.0f}" for k in _METRICS]
+        rows.append(cells)
+    return _table(head, rows)
+
+
+_METRICS = ("area_um2", "path_ps")
+
+
+def _distance(report: Mapping[str, Any]) -> str:
+    found = {(row["name"], row["library"]): row for row in report["modules"]}
+    rows = []
+    for name in dict.fromkeys(row["name"] for row in report["modules"]):
+        ours, theirs = found.get((name, _SHIPPED)), found.get((name, _NEAREST))
+        if ours is not None and theirs is not None:
+            off = [100 * (ours[k] / theirs[k] - 1) for k in _METRICS]
+            rows.append([name, *(f"{ours[k]:,.0f}" for k in _METRICS)])
+            rows[-1] += [*(f"{theirs[k]:,.0f}" for k in _METRICS), *(f"{k:+.1f}%" for k in off)]
+    head = ["module", "shipped um2", "ps", "Nangate45 um2", "ps", "area", "path"]
+    return _table(head, rows)
+
+
+def _libraries(report: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            f"{each['library']}, {each['corner']}",
+            f"{each['constraint']['period_ps']:g}",
+            f"{each['nand2_um2']:g}",
+            f"{each['sram_um2_per_bit']:g}",
+            each["sram_source"],
+            f"{each['constraint']['sram_out_ps']:g}",
+            f"{each['constraint']['sram_set_up_ps']:g}",
+            f"{each['wire_ff_per_um']:g}",
+            f"{each['wire_ohm_per_um']:g}",
+        ]
+        for each in report["libraries"]
+    ]
+    head = ["library", "clock, ps", "NAND2, um2", "SRAM, um2 per bit", "where from"]
+    head += ["SRAM out, ps", "SRAM set-up, ps", "wire, fF/um", "ohm/um"]
+    return _table(head, rows)
+
+
+def _sweep(lines: Sequence[Mapping[str, str]]) -> str:
+    head = ["variant", "library", "compressor, um2", "decompressor, um2", "area saved"]
+    head += ["path, ps", "BF16 ratio", "FP32 ratio", "ratio lost"]
+    rows = [
+        [
+            line["variant"],
+            line["library"],
+            f"{float(line['compressor_um2']):,.0f}",
+            f"{float(line['decompressor_um2']):,.0f}",
+            f"{line['area_saved_percent']}%",
+            f"{float(line['path_ps']):.0f}",
+            f"{float(line['ratio_bfloat16']):.3f}",
+            f"{float(line['ratio_float32']):.3f}",
+            f"{line['ratio_lost_percent']}%",
+        ]
+        for line in lines
+        if line["lanes"] == "1"
+    ]
+    return _table(head, rows)
+
+
+_OF_REPORT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "lanes": _lanes,
+    "four": _four,
+    "paths": _paths,
+    "parts": _parts,
+    "distance": _distance,
+    "libraries": _libraries,
+}
+
+
+def tables(report: Mapping[str, Any], sweep: Sequence[Mapping[str, str]] | None) -> dict[str, str]:
+    """Markdown tables by name."""
+    found = {name: make(report) for name, make in _OF_REPORT.items()}
+    return found if sweep is None else {**found, "sweep": _sweep(sweep)}
+
+
+def replaced(page: str, found: Mapping[str, str]) -> str:
+    """The page with the tables of ``found`` in their places."""
+    for name, text in found.items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.S)
+        page = pattern.sub(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page)
+    return page
+
+
+def main() -> int:
+    """Write the page; 2 without a report."""
+    if not _REPORT.exists():
+        print(f"error: {_REPORT} is missing: run make synth", file=sys.stderr)
+        return 2
+    lines = None
+    if _SWEEP.exists():
+        with _SWEEP.open(newline="") as file:
+            lines = list(csv.DictReader(file))
+    found = tables(json.loads(_REPORT.read_text()), lines)
+    PAGE.write_text(replaced(PAGE.read_text(), found))
+    print(f"written: {PAGE}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,29 @@
+"""docs/synth.md: its tables have the form that the command writes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from planezip.synth import docs, report
+from tests.synth_rows import made_up_points, made_up_row
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "synth.md"
+
+
+def test_tables_fill_the_page() -> None:
+    rows = [
+        made_up_row("compressor", 70_000.0, 1400.0, 0.5),
+        made_up_row("decompressor", 60_000.0, 1500.0, 0.25),
+    ]
+    document = report.document(rows, [])
+    sweep = [{k: str(v) for k, v in asdict(point).items()} for point in made_up_points()]
+    found = docs.tables(document, sweep)
+    page = docs.replaced(PAGE.read_text(), found)
+    for name, text in found.items():
+        assert f"<!-- {name} -->\n{text}\n<!-- end -->" in page
+    assert "| area without SRAM, um2 | 70,000 |" in page
+    assert "| made_up, typical 1 V 25 C | 0.2600 | 0.2600 | 0.0315% | 16.0 | - |" in page
+    assert "| no_zvc | made_up | 59 | 40 | 1.0% | 1410 |" in page
+    assert docs.replaced(page, found) == page  # writing it again changes nothing
+    assert docs.replaced("no tables\n", found) == "no tables\n"
