@@ -22,8 +22,9 @@ from planezip.hdl.unpack import Unpack
 from planezip.hdl.untranspose import Untranspose
 from planezip.model.format import DEFAULT, Parameters
 
-__all__ = ["DecompressorLane"]
+__all__ = ["LATENCY_CYCLES", "DecompressorLane"]
 
+LATENCY_CYCLES = 39  # from the last wire beat of a chunk to its first raw beat, at most
 _ENTRIES = 32  # chunks that wait in the ring: short ones cover the arrival of a long one
 
 

@@ -17,9 +17,10 @@ from planezip.model.format import (
 )
 from planezip.model.reference import bits_of, number_of
 
-__all__ = ["STYLES", "LegalBlock", "broken", "chunk_of", "legal_block", "legal_chunk"]
+__all__ = ["STYLES", "Form", "LegalBlock", "broken", "chunk_of", "forms", "legal_block"]
+__all__ += ["legal_chunk", "slowest_forms"]
 
-STYLES = ("any", "longest", "most codes", "no payload", "shortest")
+STYLES = ("any", "longest", "most codes", "no payload", "shortest", "slowest")
 _POSITIONED = (PlaneCode.PAIR, PlaneCode.ONE)
 
 
@@ -35,15 +36,68 @@ class LegalBlock:
         return len(self.control) + len(self.payload)
 
 
+@dataclass(frozen=True)
+class Form:
+    """A block of one code only: what a parser must do for it, and what it brings."""
+
+    tag: Tag
+    width: int  # of a plane
+    code: PlaneCode
+    codes: int
+    payload_bits: int
+    control_bits: int
+
+
+def forms(w: int, p: Parameters = DEFAULT) -> list[Form]:
+    """All blocks of one code, runs of two planes among them."""
+    n = p.symbols(w)
+    result = []
+    for tag in sorted(t for t in p.encodings if p.planes(t, w)):
+        planes = p.planes(tag, w)
+        head = TAG_BITS + {Tag.DBX: w, Tag.ZBX: n}.get(tag, 0)
+        for width in {Tag.DBX: (n - 1,), Tag.BX: (n,)}.get(tag, range(n + 1)):
+            for code in PlaneCode:
+                if width < {PlaneCode.PAIR: 2, PlaneCode.ONE: 1}.get(code, 0):
+                    continue
+                run = code == PlaneCode.ZERO_RUN
+                codes = planes // 2 if run else planes
+                bits = code.prefix[1] + (p.run_bits(tag, w) if run else 0)
+                each = width if code == PlaneCode.VERBATIM else 0
+                each = log2_ceil(width) if code in _POSITIONED else each
+                result.append(Form(tag, width, code, codes, codes * each, head + codes * bits))
+    return result
+
+
+def slowest_forms(w: int, p: Parameters = DEFAULT) -> list[Form]:
+    """The forms with the most codes, of these with the least payload, of these the longest."""
+
+    def cost(form: Form) -> tuple[int, int, int]:
+        return form.codes, -form.payload_bits, form.control_bits
+
+    every = forms(w, p)
+    most = max(map(cost, every), default=None)
+    return [form for form in every if cost(form) == most]
+
+
 def legal_block(
     rng: random.Random, w: int, p: Parameters = DEFAULT, style: str = "any"
 ) -> LegalBlock:
     """A block of any codes in range.
 
     ``style``: "longest" (every plane verbatim), "most codes" (no runs), "no payload" (as many code
-    bits as possible without), "shortest", "any".
+    bits as possible without), "shortest", "slowest" (:func:`slowest_forms`), "any".
     """
     n = p.symbols(w)
+    if style == "slowest" and (forms := slowest_forms(w, p)):
+        form = rng.choice(forms)
+        ones = rng.sample(range(n), form.width) if form.tag == Tag.ZBX else []
+        control = bits_of(form.tag, TAG_BITS)
+        control += bits_of(sum(1 << k for k in ones), n) if form.tag == Tag.ZBX else []
+        control += bits_of(rng.getrandbits(w), w) if form.tag == Tag.DBX else []
+        kinds = [f.code for f in forms if (f.tag, f.width) == (form.tag, form.width)]
+        for _ in range(form.codes):
+            control += bits_of(*rng.choice(kinds).prefix)
+        return LegalBlock(control, [0] * form.payload_bits)
     tags = sorted(p.encodings)
     planes = [tag for tag in tags if p.planes(tag, w)]
     tag = rng.choice(planes if planes and style != "any" else tags)

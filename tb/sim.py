@@ -10,17 +10,15 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from tb.benches import OUTCOMES, run_benches
 from tb.harness.bulk import Stalls, build_lane, run_lane
-from tb.harness.lanes import LANES, Lane
-from tb.harness.sets import Sets, shared_folder
-from tb.harness.tensors import Tensor
+from tb.harness.lanes import LANES
+from tb.jobs import Job, jobs
 from tb.report import Report, Run, table
 from tb.run import (
     BUILD,
@@ -36,60 +34,9 @@ from tb.run import (
 
 __all__ = ["main"]
 
-BLOCKS = 100_000  # per width and lane, shipped and generated ones together
-FULL_BLOCKS = 500_000  # generated ones of make sim-full
-ICARUS_BLOCKS = 2_000
-WIDTHS = (16, 32)
-_STALLED = (Stalls(1, 1), Stalls(2, 3), Stalls(4, 2), Stalls(3, 4))
 _PATTERNS = ("none", "half", "bursts", "most", "cyclic")
 _PROBLEMS_SHOWN = 5
 _NONE = Stalls()
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run to be done."""
-
-    lane: Lane
-    simulator: str
-    symbol_bits: int | None
-    data: str
-    tensors: Sequence[Tensor]
-    stalls: Stalls = _NONE
-    reset_at: int = 0
-
-
-def jobs(lane: Lane, simulators: Sequence[str], seed: int, full: bool) -> Iterator[Job]:
-    """The runs of a lane; no block of a width is in two of them."""
-    sets = Sets(seed)
-    thorough = full or "verilator" not in simulators
-    for w in WIDTHS:
-        if "icarus" in simulators:
-            yield Job(lane, "icarus", w, "corner", sets.corner(w, short=not thorough), Stalls(1, 2))
-            if thorough:
-                yield Job(lane, "icarus", w, "generated", sets.generated(w, ICARUS_BLOCKS))
-        if "verilator" in simulators:
-            yield Job(lane, "verilator", w, "corner", sets.corner(w, passes=4))
-            real = sets.real(w)
-            yield Job(lane, "verilator", w, "real", real)
-            if full and shared_folder():
-                yield Job(lane, "verilator", w, "shared", sets.shared(w))
-            blocks = FULL_BLOCKS if full else BLOCKS - sum(tensor.blocks for tensor in real)
-            yield Job(lane, "verilator", w, "generated", sets.generated(w, blocks))
-    bulk = "verilator" if "verilator" in simulators else "icarus"
-    for stalls in _STALLED if full or bulk == "verilator" else _STALLED[:2]:
-        yield Job(
-            lane, bulk, None, "mixed", _both(sets, 500 if bulk == "verilator" else 50), stalls
-        )
-    yield Job(lane, bulk, None, "reset", _both(sets, 100), Stalls(2, 2), reset_at=1001)
-
-
-def _both(sets: Sets, blocks: int) -> list[Tensor]:
-    """Tensors of both widths in turn."""
-    narrow, wide = (sets.generated(w, blocks) for w in WIDTHS)
-    longer = narrow if len(narrow) > len(wide) else wide
-    pairs = [tensor for pair in zip(narrow, wide, strict=False) for tensor in pair]
-    return pairs + longer[len(pairs) // 2 :]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -114,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             (lane.name, name): builder.submit(build_lane, lane, name)
             for lane in LANES
             for name in simulators
+            if name in lane.simulators
         }
         benches = dict.fromkeys(OUTCOMES, 0) if arguments.no_benches else run_benches()
         pending = [
@@ -163,6 +111,8 @@ def _run(job: Job, built: Future[tuple[Path, Sources]]) -> Run:
         seed=result.seed,
         seconds=round(time.monotonic() - start, 1),
         problems=result.problems,
+        errors_injected=result.errors_injected if job.data == "faults" else None,
+        errors_agreed=result.errors_agreed if job.data == "faults" else None,
     )
 
 
@@ -177,10 +127,11 @@ def _told(job: Job, future: Future[Run]) -> Run:
         run = future.result()
     except BenchFailure as error:
         run = _failed(job, str(error))
+    errors = f", {run.errors_agreed:,} faults as the codec says" if run.errors_agreed else ""
     bits = f"{run.symbol_bits} bits" if run.symbol_bits else "both widths"
     print(
         f"{'ok  ' if run.passed else 'FAIL'} {run.component}, {bits}, {run.data}, {run.simulator}:"
-        f" {run.blocks:,} blocks in {run.seconds:.1f} s",
+        f" {run.blocks:,} blocks{errors} in {run.seconds:.1f} s",
         flush=True,
     )
     for problem in run.problems[:_PROBLEMS_SHOWN]:

@@ -16,16 +16,16 @@ import numpy as np
 from amaranth.hdl import Shape
 
 from planezip.hdl.export import verilog
+from tb.harness.expected import RAW_BYTES, Records
 from tb.harness.lanes import Lane
+from tb.harness.rates import Rates, rates_of
 from tb.harness.tensors import Tensor
 from tb.run import BUILD, DEFAULT_SEED, ROOT, Sources, build, locked, run_tests, simulator_version
 
-__all__ = ["WINDOW_BLOCKS", "Result", "Stalls", "build_lane", "run_lane"]
+__all__ = ["Result", "Stalls", "build_lane", "run_lane"]
 
 FOLDER = Path(__file__).resolve().parent
-WINDOW_BLOCKS = 32
 _HEXDIGITS_SHOWN = 160
-_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class Result:
     seed: int
     simulator: str
     simulator_version: str
+    errors_injected: int
+    errors_agreed: int
 
 
 def build_lane(lane: Lane, simulator: str = "verilator") -> tuple[Path, Sources]:
@@ -164,7 +166,8 @@ def run_lane(
     }
     with locked(folder / "locks" / name):  # from the files to what is read back
         work.mkdir(parents=True, exist_ok=True)
-        for file, data in lane.records(tensors).files().items():
+        records = lane.records(tensors)
+        for file, data in records.files().items():
             (work / file).write_bytes(data)
         (work / "results.txt").unlink(missing_ok=True)
         run_tests(
@@ -176,13 +179,15 @@ def run_lane(
             run_folder=work,
         )
         timed = not reset_at
-        return _read(lane, work, tensors, seed, simulator, timed, timed and stalls == _NONE)
+        full_rate = timed and stalls == _NONE
+        return _read(lane, work, tensors, records, seed, simulator, timed, full_rate)
 
 
 def _read(
     lane: Lane,
     work: Path,
     tensors: Sequence[Tensor],
+    records: Records,
     seed: int,
     simulator: str,
     timed: bool,
@@ -201,10 +206,10 @@ def _read(
             f" beats and {values['reports_taken']} reports came (seed {seed})"
         )
     blocks = sum(tensor.blocks for tensor in tensors)
-    rates = _Rates()
+    rates = Rates()
     if timed:
         stamps = work / f"{lane.raw_side}_stamps.txt"
-        rates = _rates(lane, stamps, tensors)
+        rates = rates_of(lane, stamps, tensors, records.arrivals, values["first_in"])
     if full_rate:
         problems += rates.slow
     return Result(
@@ -218,58 +223,29 @@ def _read(
         seed=seed,
         simulator=simulator,
         simulator_version=simulator_version(simulator),
+        errors_injected=len(records.faulty),
+        errors_agreed=len(set(records.faulty) - _disagreed(lane, tensors, wrong, values)),
     )
 
 
-@dataclass(frozen=True)
-class _Rates:
-    cycles: int = 0
-    mean: float = 0.0
-    worst: float = 0.0
-    slow: Sequence[str] = ()
-
-
-def _rates(lane: Lane, path: Path, tensors: Sequence[Tensor]) -> _Rates:
-    """Rates on the raw side, and the tensors that took too long.
-
-    A block lasts from its first beat to that of the next block, the last one as long as it
-    may. Cycles that tensors without raw beats may take (empty ones; behind the
-    decompressor also those in mode measure) are not counted against the others, nor are
-    the lane's start-up cycles, at the beginning of a run.
-    """
-    limit = lane.cycles_per_block
-    stamps = np.loadtxt(path, np.int64, ndmin=2, delimiter=" ") if path.stat().st_size else None
-    seen = [
-        tensor.blocks > 0 and (lane.raw_side == "in" or tensor.mode != "measure")
-        for tensor in tensors
-    ]
-    filled = [tensor for tensor, there in zip(tensors, seen, strict=True) if there]
-    counts = np.array([tensor.blocks for tensor in filled], np.int64)
-    if stamps is None or not filled:
-        return _Rates()
-    starts = stamps[stamps[:, 1] & 1 == 1, 0]
-    if len(starts) != counts.sum():
-        return _Rates()  # the mismatches tell
-    unseen = [0 if there else max(t.blocks, 1) for t, there in zip(tensors, seen, strict=True)]
-    before = np.cumsum(unseen)[np.flatnonzero(seen)]
-    firsts = np.cumsum(counts) - counts
-    busy = starts - limit * np.repeat(before, counts)
-    over = np.maximum(np.diff(busy[firsts]) - limit * counts[:-1], 0)
-    over[starts[firsts[:-1]] >= starts[0] + lane.start_up_cycles] = 0
-    granted = np.minimum(np.cumsum(over), lane.start_up_cycles)
-    busy = busy - np.repeat(np.concatenate([[0], granted]).astype(np.int64), counts)
-    window = min(WINDOW_BLOCKS, len(starts) - 1)
-    worst = float((busy[window:] - busy[:-window]).max() / window) if window else 0.0
-    took = np.diff(busy[firsts])
-    slow = np.flatnonzero(took > limit * counts[:-1])
-    problems = [
-        f"tensor of {len(filled[k].data)} bytes, from cycle {starts[firsts[k]]}: {took[k]} cycles"
-        f" instead of {limit * counts[k]}"
-        for k in slow[:_SHOWN]
-    ]
-    cycles = int(starts[-1] - starts[0]) + limit
-    mean = (int(busy[-1] - busy[0]) + limit) / len(starts)
-    return _Rates(cycles, round(mean, 4), round(worst, 4), problems)
+def _disagreed(
+    lane: Lane,
+    tensors: Sequence[Tensor],
+    wrong: Sequence[Sequence[str]],
+    values: Mapping[str, int],
+) -> set[int]:
+    """Numbers of the tensors with a beat or report that is wrong or missing."""
+    found: set[int] = set()
+    for port, per_tensor in (
+        ("out", [0 if t.mode == "measure" else -(-len(t.data) // RAW_BYTES) for t in tensors]),
+        ("report", [len(t.chunks) for t in tensors]),
+    ):
+        ends = np.cumsum(per_tensor)
+        at = [int(line[2]) for line in wrong if line[0] == port]
+        found |= set(np.searchsorted(ends, at, side="right").tolist())
+        missing = values["out_taken" if port == "out" else "reports_taken"]
+        found |= set(range(int(np.searchsorted(ends, missing, side="right")), len(tensors)))
+    return found
 
 
 def _explain(line: Sequence[str], seed: int) -> str:

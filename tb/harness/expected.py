@@ -20,6 +20,8 @@ from planezip.model.format import (
     HEADER_BYTES,
     Tag,
 )
+from tb.harness.arrival import Arrivals
+from tb.harness.golden import Chunk, chunks_of, first_fault
 from tb.harness.tensors import Tensor
 from tb.layouts import pack
 
@@ -29,6 +31,7 @@ __all__ = [
     "compressor_records",
     "decompressor_records",
     "descriptors",
+    "join_reports",
     "raw_words",
 ]
 
@@ -38,12 +41,23 @@ _BLOCK, _END = 1, 2
 
 @dataclass(frozen=True)
 class Records:
-    """Bytes of descriptors.bin, in.bin, out.bin and reports.bin (tb/harness/harness.v)."""
+    """Bytes of descriptors.bin, in.bin, out.bin and reports.bin (tb/harness/harness.v).
+
+    Attributes
+    ----------
+    arrivals : sequence of int
+        Cycle in which each chunk is there, counted from the first beat of the input; empty
+        for a lane that has what it needs with each beat.
+    faulty : sequence of int
+        Numbers of the tensors in which the codec finds a fault.
+    """
 
     descriptors: bytes
     input: bytes
     output: bytes
     reports: bytes
+    arrivals: Sequence[int] = ()
+    faulty: Sequence[int] = ()
 
     def files(self) -> dict[str, bytes]:
         return {
@@ -139,22 +153,105 @@ def compressor_records(tensors: Sequence[Tensor]) -> Records:
 
 
 def decompressor_records(tensors: Sequence[Tensor]) -> Records:
-    """For the decompressor: the tensors themselves, from the encoder's streams."""
+    """For the decompressor: the tensors themselves, from the encoder's streams, or what the
+    golden decoder says of streams of their own."""
     layout = decode_report(DEFAULT)
     inputs, output, reports = [], [], []
-    for tensor in tensors:
-        wire = encode_bytes(tensor.data, tensor.symbol_bits)
-        sent = tensor.data if tensor.mode == "bypass" else wire
-        inputs.append(beats(sent, beat(WIRE_BYTES), noise=True))
-        data = b"" if tensor.mode == "measure" else tensor.data
-        output.append(beats(data, decoded_beat(DEFAULT), BLOCK_BYTES // RAW_BYTES))
-        reports += [pack(layout, fields) for fields in _reports(tensor, wire)]
+    arrivals: list[int] = []
+    faulty: list[int] = []
+    clock = Arrivals()
+    for number, tensor in enumerate(tensors):
+        if tensor.stream is None:
+            wire = encode_bytes(tensor.data, tensor.symbol_bits)
+            sent = tensor.data if tensor.mode == "bypass" else wire
+            decoded = beats(tensor.data, decoded_beat(DEFAULT), BLOCK_BYTES // RAW_BYTES)
+            fields = list(_reports(tensor, wire))
+        else:
+            sent = tensor.stream
+            chunks = _judged(tensor, number)
+            decoded = _decoded(chunks)
+            fields = [_decode_report(chunk, k + 1 == len(chunks)) for k, chunk in enumerate(chunks)]
+            if any(chunk.error for chunk in chunks):
+                faulty.append(number)
+        if tensor.data:
+            inputs.append(beats(sent, beat(WIRE_BYTES), noise=True) or _empty_stream())
+        if tensor.mode != "measure":
+            output.append(decoded)
+        reports += [pack(layout, values) for values in fields]
+        arrivals += clock.of(sent, len(tensor.data), tensor.mode)
     return Records(
         descriptors(tensors),
         b"".join(inputs),
         b"".join(output),
         words_to_bytes(reports, layout.size),
+        arrivals,
+        faulty,
     )
+
+
+def _judged(tensor: Tensor, number: int) -> list[Chunk]:
+    """Chunks of a tensor with a stream of its own.
+
+    Raises
+    ------
+    ValueError
+        If the first fault is not the one that the codec reports of the tensor as a whole.
+    """
+    stream, size, w = tensor.stream or b"", len(tensor.data), tensor.symbol_bits
+    chunks = list(chunks_of(stream, size, w, tensor.mode))
+    faults = [(chunk.error, k, chunk.block) for k, chunk in enumerate(chunks) if chunk.error]
+    if tensor.mode != "bypass" and size:
+        first = first_fault(stream, size, w)
+        if faults[:1] != ([first] if first else []):
+            raise ValueError(f"tensor {number}: {first} as a whole, by chunks {faults}")
+    return chunks
+
+
+def _decode_report(chunk: Chunk, last: bool) -> dict[str, object]:
+    return {
+        "body_bytes": chunk.body_bytes,
+        "blocks": chunk.tags,
+        "raw": chunk.raw,
+        "last": last,
+        "error": chunk.error,
+        "block": chunk.block,
+    }
+
+
+def _empty_stream() -> bytes:
+    """Record of the one beat of a tensor whose stream has no byte: none valid, last."""
+    return bytes([_head(beat(WIRE_BYTES), 0, 1)]) + _noise(WIRE_BYTES) + bytes([_END])
+
+
+def _decoded(chunks: Sequence[Chunk]) -> bytes:
+    """Raw beats of a tensor; those from a chunk's first block at fault on are marked bad."""
+    layout = decoded_beat(DEFAULT)
+    data = b"".join(chunk.data for chunk in chunks)
+    made = bytearray(beats(data, layout, BLOCK_BYTES // RAW_BYTES))
+    record = len(made) // max(1, -(-len(data) // RAW_BYTES))
+    bad = pack(layout, {"bad": 1}) >> layout["data"].width
+    start = 0
+    for chunk in chunks:
+        beat_count = -(-len(chunk.data) // RAW_BYTES)
+        for k in range(chunk.good * BLOCK_BYTES // RAW_BYTES, beat_count):
+            made[(start + k) * record] |= bad
+        start += beat_count
+    return bytes(made)
+
+
+def join_reports(written: bytes, read: bytes, layout: Any) -> bytes:
+    """Records of reports of ``layout``, from those of its first and of its second field."""
+    fields = [layout["written"], layout["read"]]
+    sizes_ = [(field.width + 7) // 8 for field in fields]
+    count = len(written) // sizes_[0]
+    words = (
+        sum(
+            int.from_bytes(data[k * size : (k + 1) * size], "big") << field.offset
+            for data, size, field in zip((written, read), sizes_, fields, strict=True)
+        )
+        for k in range(count)
+    )
+    return words_to_bytes(words, layout.size)
 
 
 def _reports(tensor: Tensor, wire: bytes) -> Iterable[dict[str, object]]:

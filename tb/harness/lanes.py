@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from planezip.hdl.compressor import CompressorLane
-from planezip.hdl.decompressor import DecompressorLane
+from planezip.hdl.decompressor import LATENCY_CYCLES, DecompressorLane
 from planezip.model.format import DEFAULT, Parameters
 from tb.harness.expected import Records, compressor_records, decompressor_records
+from tb.harness.pair import LanePair, pair_records
 from tb.harness.tensors import Tensor
 
 __all__ = ["LANES", "Lane"]
@@ -33,9 +34,10 @@ class Lane:
         Contents of the harness' files, from tensors.
     cycles_per_block : int
         That a block may take at most, without stalls.
-    start_up_cycles : int
-        At the beginning of a run, that tensors may be late because their stream is not
-        there yet: the lane needs a whole chunk before it can begin.
+    latency_cycles : int
+        From the arrival of a chunk (tb/harness/arrival.py) to its first block, at most.
+    simulators : tuple of str
+        That run it.
     """
 
     name: str
@@ -45,13 +47,13 @@ class Lane:
     raw_side: str
     records: Callable[[Sequence[Tensor]], Records]
     cycles_per_block: int = 4
-    start_up_cycles: int = 0
+    latency_cycles: int = 0
+    simulators: tuple[str, ...] = ("verilator", "icarus")
     parameters: Parameters = DEFAULT
 
 
 LANES = (
     Lane("compressor", CompressorLane, "raw", "wire", "in", compressor_records),
-    # 66 cycles for the first chunk to arrive, 37 to pass.
     Lane(
         "decompressor",
         DecompressorLane,
@@ -59,6 +61,7 @@ LANES = (
         "raw",
         "out",
         decompressor_records,
-        start_up_cycles=66 + 37,
+        latency_cycles=LATENCY_CYCLES,
     ),
+    Lane("pair", LanePair, "raw", "decoded", "in", pair_records, simulators=("verilator",)),
 )

@@ -19,11 +19,16 @@ DTYPES = {16: ("bfloat16", "float16"), 32: ("float32", "int64", "uint8", "bool",
 
 @dataclass(frozen=True)
 class Tensor:
-    """Element type (lower-case name of hdl.types.ElementType), bytes, mode."""
+    """Element type (lower-case name of hdl.types.ElementType), bytes, mode.
+
+    ``stream``: what a decompressor is given; by default what the golden codec writes. Where it
+    is broken, ``data`` only says how many bytes the descriptor promises.
+    """
 
     dtype: str
     data: bytes
     mode: str = "stream"
+    stream: bytes | None = None
 
     @property
     def symbol_bits(self) -> int:
@@ -32,6 +37,13 @@ class Tensor:
     @property
     def blocks(self) -> int:
         return -(-len(self.data) // BLOCK_BYTES)
+
+    @property
+    def chunks(self) -> list[int]:
+        """Blocks of each chunk."""
+        return [
+            min(BLOCKS_PER_CHUNK, self.blocks - k) for k in range(0, self.blocks, BLOCKS_PER_CHUNK)
+        ]
 
 
 def as_blocks(parts: Iterable[bytes]) -> Blocks:
