@@ -24,15 +24,16 @@ __all__ = ["Constraint", "Netlist", "map_rtlil", "rtlil_text", "synthesise"]
 SRAM_BITS = 4096  # smaller memories are flip-flops
 CLOCK_GATE_BITS = 4  # flip-flops behind one enable, at least, for a gated clock
 _DONT_USE = ("HB*", "*DC*")  # hold buffers, decoupling
-# Of those tried on the sizer the smallest that keeps the clock (docs/synth.md): resubstitution,
-# mapping for area, then buffers and sizes for the clock.
+# Of those tried the smallest that keeps the clock (docs/synth.md): resubstitution, mapping by area
+# flow, then buffers and sizes for the clock.
 _SMALLER = (
     "balance -l;resub -K 6 -l;rewrite -l;resub -K 6 -N 2 -l;refactor -l;resub -K 8 -l;balance -l;"
     "resub -K 8 -N 2 -l;rewrite -l;resub -K 10 -l;rewrite -z -l;resub -K 10 -N 2 -l;balance -l;"
     "resub -K 12 -l;refactor -z -l;resub -K 12 -N 2 -l;rewrite -z -l;balance -l;"
 )
 _ABC = (
-    f"strash;ifraig;scorr;dc2;{_SMALLER}{_SMALLER}dch -f;map -a;topo;buffer -c;topo;stime -p;"
+    f"strash;ifraig;scorr;dc2;{_SMALLER}{_SMALLER}&get -n;&dch -f;&nf;&put;"
+    "buffer -c;topo;stime -p;"
     "upsize -D {d};dnsize -D {d};upsize -D {d};dnsize -D {d};stime -p"
 )
 

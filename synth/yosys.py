@@ -34,13 +34,13 @@ def main(argv: list[str] | None = None) -> int:
         Path(job["sram_liberty"]).write_text(_liberty(macros, job))
         run(f"read_liberty -lib {job['sram_liberty']}")
     run("memory_map", "opt_clean", "opt -full", "alumacc", "share", "opt", "techmap")
-    run("opt -fast", "opt_clean", "setattr -unset init", "setundef -zero", "opt -fast", "opt_clean")
+    run("opt -fast", "opt_clean", "setattr -unset init", "setundef -zero", "opt_expr", "opt_clean")
     liberty = " ".join(f"-liberty {path}" for path in job["liberty"])
     if job["clock_gate_bits"]:
         gates = f"-liberty {job['flip_flops']} -min_net_size {job['clock_gate_bits']}"
         run(f"clockgate {gates}", "opt_clean")
     run("splitnets -ports -format _", "rename -wire -suffix _reg")  # after their registers
-    run(f"dfflibmap -liberty {job['flip_flops']}", "opt", "opt_clean")
+    run(f"dfflibmap -liberty {job['flip_flops']}", "opt_clean")
     dont_use = " ".join(f"-dont_use {cell}" for cell in job["dont_use"])
     files = f"-constr {job['ports']} -script {job['script']}"
     run(f"tee -q -o {job['log']} abc {dont_use} {liberty} {files}")
