@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _trace(name: str | None) -> Trace | None:
     from planezip.sim.shipped import WORKLOADS, shipped_trace
-    from planezip.sim.trace import load_trace
+    from planezip.sim.trace_file import load_trace
 
     if name is None:
         return None

@@ -66,7 +66,7 @@ def add_input(parser: argparse.ArgumentParser) -> None:
 
 def load(arguments: argparse.Namespace) -> tuple[Graph, Sizes]:
     """Graph and sizes of the options."""
-    from planezip.sim.graph import build_graph
+    from planezip.sim.build_graph import build_graph
     from planezip.sim.platform import load_platform
     from planezip.sim.ratios import load_ratios, placed
     from planezip.sim.sizes import captured_sizes, table_sizes
@@ -92,7 +92,7 @@ def load(arguments: argparse.Namespace) -> tuple[Graph, Sizes]:
 def _trace(name: str) -> Trace:
     from planezip.sim.dtr import import_dtr_log
     from planezip.sim.shipped import WORKLOADS, shipped_trace
-    from planezip.sim.trace import load_trace
+    from planezip.sim.trace_file import load_trace
 
     if name in WORKLOADS:
         return shipped_trace(name)

@@ -53,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from planezip.sim.record import record_trace, record_workloads
-    from planezip.sim.trace import save_trace
+    from planezip.sim.trace_file import save_trace
 
     if arguments.all is not None:
         for name, trace in record_workloads(arguments.all):

@@ -16,11 +16,11 @@ import torch
 from numpy.typing import NDArray
 
 from planezip.model.dtypes import dtype_of
+from planezip.sim.gpu_kernels import gpu_kernels
 from planezip.sim.samples import sample_chunks
 from planezip.sim.trace import Storage, Trace, TraceError
 from planezip.sim.tracer import Tracer, trace_iteration
 from planezip.sim.training import Trainer
-from planezip.sim.workloads import gpu_kernels
 
 __all__ = ["TYPES", "SavedTensor", "capture", "profile"]
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planezip.sim.samples import SAMPLE_ABOVE_BYTES
-from planezip.sim.trace import Trace, save_trace
+from planezip.sim.trace import Trace
+from planezip.sim.trace_file import save_trace
 
 if TYPE_CHECKING:
     from planezip.sim.capture import SavedTensor

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-__all__ = ["category"]
+__all__ = ["CATEGORIES", "category"]
+
+CATEGORIES = (
+    "Conv output",
+    "Elementwise",
+    "ReLU output",
+    "Copy/concat",
+    "Softmax",
+    "Linear output",
+    "Dropout output",
+    "Norm in/out",
+    "Log-softmax",
+    "Dropout mask",
+    "Indices",
+    "",
+)
+"""Producers of Table III; the empty one is for storages that are not in it."""
 
 _CATEGORY = {
     "Conv output": ("convolution",),

@@ -25,7 +25,7 @@ from planezip.sim.graph import (
     WRITES,
     Graph,
 )
-from planezip.sim.machine import Event
+from planezip.sim.machine_state import Event
 from planezip.sim.plan import Plan
 from planezip.sim.replay import SWAP, resident_source
 from planezip.sim.simulate import Outcome, Simulator

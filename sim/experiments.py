@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from planezip.sim.build_graph import build_graph
 from planezip.sim.engine_rate import Engine
-from planezip.sim.graph import Graph, build_graph
+from planezip.sim.evict import KEEPING, RECOMPUTE
+from planezip.sim.graph import Graph
 from planezip.sim.paper import MODELS
 from planezip.sim.plan import InfeasibleError
 from planezip.sim.platform import Platform, load_platform
 from planezip.sim.policies import ABLATIONS, POLICIES, run_policy
 from planezip.sim.shipped import shipped_trace
 from planezip.sim.sizes import Sizes, captured_sizes, paper_sizes, shipped_state
+from planezip.sim.variants import VARIANTS, variant_sizes
 
 __all__ = [
     "BUDGETS",
@@ -42,8 +45,16 @@ ENGINES = (24, 32, 48, 64, 96, 128)
 """Fig. 6b, GB/s, with a link of 24 GB/s."""
 
 
-READINGS = ("no saved copies", "inputs outside", "charged once", "no skipping")
-"""Choices that the paper leaves open, each taken the other way in a sensitivity run."""
+READINGS = (
+    "no saved copies",
+    "inputs outside",
+    "charged once",
+    "no skipping",
+    "no setup",
+    "replays kept",
+)
+"""Choices that the paper leaves open, each taken the other way in a sensitivity run; those
+of the ratios are :data:`planezip.sim.variants.VARIANTS`."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,7 @@ class Job:
     """One policy on one model, platform and budget.
 
     ``link`` and ``engine`` in GB/s replace those of the platform where they are not 0;
-    ``reading`` is one of :data:`READINGS`.
+    ``reading`` is one of :data:`READINGS` or of the variants of the ratios.
     """
 
     figure: str
@@ -106,15 +117,28 @@ def fig6_jobs(ratios: str) -> list[Job]:
 
 
 def sensitivity_jobs() -> list[Job]:
-    """Policies that need no ratio, with each reading taken the other way."""
-    return [
+    """Each reading taken the other way; those of the ratios for policies that compress."""
+    jobs = [
         Job("sensitivity", model, platform, budget, policy, reading=reading)
         for reading in READINGS
         for platform in "AB"
-        for budget in (30, 50)
         for model in MODELS
-        for policy in ("RECOMP", "BW")
+        for budget in (30, 50)
+        for policy in ("RECOMP", "BW", "PlaneZip")
     ]
+    for variant in VARIANTS:
+        for platform in "A" if variant == "other labels" else "AB":
+            for model in MODELS:
+                what: list[tuple[int, str, int]] = [
+                    (budget, policy, 0) for budget in (30, 50) for policy in ("BW+ZVC", "PlaneZip")
+                ]
+                what.append((30, "DTE+compression", 0))
+                if platform == "B":
+                    what.append((50, "PlaneZip", 96))
+                for budget, policy, rate in what:
+                    job = Job("sensitivity", model, platform, budget, policy, engine=rate)
+                    jobs.append(replace(job, reading=variant))
+    return jobs
 
 
 @lru_cache(maxsize=2)
@@ -127,6 +151,8 @@ def _inputs(
         copies=reading != "no saved copies",
         inputs=reading != "inputs outside",
     )
+    if reading in VARIANTS:
+        return graph, variant_sizes(graph, model, reading)
     if ratios == "paper":
         return graph, paper_sizes(graph, model)
     dtype = "bfloat16" if platform.float_bytes == 2 else "float32"
@@ -143,6 +169,8 @@ def run_job(job: Job) -> dict[str, Any] | None:
         platform = replace(platform, link_bytes_per_s=job.link * 10**9)
     if job.engine:
         platform = replace(platform, engine=Engine(job.engine * 10**9, "Fig. 6"))
+    if job.reading == "no setup":
+        platform = replace(platform, setup_ns=0)
     graph, sizes = _inputs(job.model, platform, job.ratios, job.reading)
     if sizes is None:
         return None
@@ -160,9 +188,13 @@ def run_job(job: Job) -> dict[str, Any] | None:
         "engine_gb_per_s": platform.engine.bytes_per_s / 1e9,
         "budget_bytes": budget,
     }
+    policy = {**POLICIES, **ABLATIONS}[job.policy]
+    if job.reading == "replays kept":
+        kept = (replace(r, evict=KEEPING) if r.evict == RECOMPUTE else r for r in policy.recipes)
+        policy = replace(policy, recipes=tuple(kept))
     try:
         result = run_policy(
-            {**POLICIES, **ABLATIONS}[job.policy],
+            policy,
             graph,
             sizes,
             budget,

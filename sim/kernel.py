@@ -16,7 +16,10 @@ from numba import njit
 
 __all__ = ["inlined", "kernel"]
 
-_FILES = ("evict", "graph", "kernel", "liveness", "machine", "prefetch", "replay", "swaps")
+_FILES = (
+    *("evict", "graph", "kernel", "liveness", "machine", "machine_queues", "machine_state"),
+    *("prefetch", "replay", "swaps"),
+)
 _STAMP = hashlib.sha256(
     b"".join((Path(__file__).parent / f"{name}.py").read_bytes() for name in _FILES)
 ).hexdigest()

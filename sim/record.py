@@ -7,7 +7,8 @@ from pathlib import Path
 
 from planezip.sim.extra import require_capture
 from planezip.sim.shipped import WORKLOADS
-from planezip.sim.trace import Trace, save_trace
+from planezip.sim.trace import Trace
+from planezip.sim.trace_file import save_trace
 
 __all__ = ["record_trace", "record_workloads"]
 
@@ -34,8 +35,9 @@ def record_trace(
         If the model cannot be had or cannot be traced.
     """
     require_capture()
-    from planezip.sim.tracer import trace_step
-    from planezip.sim.workloads import build_step, gpu_kernels, versions
+    from planezip.sim.gpu_kernels import gpu_kernels
+    from planezip.sim.trace_step import trace_step
+    from planezip.sim.workloads import build_step, versions
 
     step = build_step(
         model,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from planezip.sim.claims import index, row_key
 from planezip.sim.policies import ABLATIONS, POLICIES
 
 __all__ = ["markdown"]
@@ -13,7 +14,7 @@ Row = dict[str, Any]
 
 def markdown(found: dict[str, list[Row]]) -> str:
     """All tables, from the rows that :mod:`planezip.sim.eval` writes."""
-    parts = []
+    parts = _deviations(found["deviations"])
     for ratios in ("paper", "captured"):
         for budget in (50, 30):
             title = f"Mean overhead at {budget}%, ratios: {ratios} (build/eval/fig4.json)"
@@ -23,8 +24,8 @@ def markdown(found: dict[str, list[Row]]) -> str:
     parts += _models(found["fig4"])
     parts += _rates(found["fig6"])
     parts += _claims(found["claims"])
-    parts += _sensitivity(found["sensitivity"], found["fig4"])
-    parts += _attention(found["attention"])
+    parts += _sensitivity(found["sensitivity"], [found[f] for f in ("fig4", "fig5", "fig6")])
+    parts += _discussion(found["discussion"])
     parts += _optimum(found["optimum"])
     return "\n".join(parts) + "\n"
 
@@ -37,8 +38,8 @@ def _means(rows: list[Row], ratios: str, budget: int) -> dict[tuple[str, str], R
     }
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
+def _number(value: float | None, digits: int = 1) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def _pair(row: Row | None) -> list[str]:
@@ -106,7 +107,7 @@ def _rates(rows: list[Row]) -> list[str]:
 
 def _claims(rows: list[Row]) -> list[str]:
     lines = [
-        "### Derived figures of Sections V-C and V-D (build/eval/claims.json)",
+        "### Derived figures of Sections V-C to V-E (build/eval/claims.json)",
         "",
         "| figure | ratios | platform | ours | paper |",
         "|---|---|---|---|---|",
@@ -118,7 +119,7 @@ def _claims(rows: list[Row]) -> list[str]:
     return [*lines, ""]
 
 
-def _sensitivity(rows: list[Row], fig4: list[Row]) -> list[str]:
+def _sensitivity(rows: list[Row], figures: list[list[Row]]) -> list[str]:
     """Each reading taken the other way, beside the chosen one and the paper."""
     lines = [
         "### Open choices taken the other way: mean overhead (build/eval/sensitivity.json)",
@@ -126,30 +127,46 @@ def _sensitivity(rows: list[Row], fig4: list[Row]) -> list[str]:
         "| reading | platform | budget | policy | ours with it | as chosen | paper |",
         "|---|---|---|---|---|---|---|",
     ]
-    chosen = {
-        (r["platform"], r["budget_percent"], r["policy"]): r["overhead_percent"]
-        for r in fig4
-        if r["model"] == "mean" and r["ratios"] == "paper"
-    }
+    chosen = index(r for rows in figures for r in rows if r["ratios"] == "paper")
     for r in rows:
         if r["model"] == "mean":
-            key = (r["platform"], r["budget_percent"], r["policy"])
+            key = row_key(r)
+            policy = r["policy"] if key[5] == 64 else f"{r['policy']}, engine {key[5]} GB/s"
+            values = (
+                r["overhead_percent"],
+                chosen[key]["overhead_percent"],
+                r["paper_percent"],
+            )
             lines.append(
-                f"| {r['reading']} | {r['platform']} | {r['budget_percent']}% | {r['policy']} "
-                f"| {_number(r['overhead_percent'])} | {_number(chosen.get(key))} "
-                f"| {_number(r['paper_percent'])} |"
+                f"| {r['reading']} | {r['platform']} | {r['budget_percent']}% | {policy} "
+                f"| {' | '.join(map(_number, values))} |"
             )
     return [*lines, ""]
 
 
-def _attention(rows: list[Row]) -> list[str]:
+def _discussion(rows: list[Row]) -> list[str]:
     lines = [
-        "### Section V-F: attention in GPT-2, and fused (build/eval/attention.json)",
+        "### Further figures of Sections V-C and V-F (build/eval/discussion.json)",
         "",
         "| figure | ours | paper |",
         "|---|---|---|",
     ]
-    lines += [f"| {r['figure']} | {r['ours']:.1f} | {_number(r['paper'])} |" for r in rows]
+    lines += [f"| {r['figure']} | {r['ours']:.2f} | {_number(r['paper'], 2)} |" for r in rows]
+    return [*lines, ""]
+
+
+def _deviations(rows: list[Row]) -> list[str]:
+    lines = [
+        "### Printed numbers missed by more than 1.5 points or 15% (build/eval/deviations.json)",
+        "",
+        "| figure | platform | ratios | ours | paper | nearest with | then |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {r['figure']} | {r['platform']} | {r['ratios']} | {r['ours']:.1f} | {r['paper']:.1f} "
+        f"| {r['reading'] or '-'} | {_number(r['with_reading'])} |"
+        for r in rows
+    ]
     return [*lines, ""]
 
 

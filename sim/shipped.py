@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from planezip.sim.trace import Trace, load_trace
+from planezip.sim.trace import Trace
+from planezip.sim.trace_file import load_trace
 
 __all__ = ["DATA", "WORKLOADS", "Workload", "shipped_trace"]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planezip.sim.graph import WRITES, Graph, Ints
-from planezip.sim.machine import (
+from planezip.sim.machine import run
+from planezip.sim.machine_state import (
     ARRIVES,
     CHAIN,
     HELD,
@@ -19,7 +20,6 @@ from planezip.sim.machine import (
     OUT_NS,
     Machine,
     S,
-    run,
 )
 from planezip.sim.plan import Plan
 from planezip.sim.replay import SWAP
@@ -31,7 +31,7 @@ __all__ = ["Outcome", "Simulator"]
 class Outcome:
     """What one iteration took; times in ns.
 
-    ``rows`` is the log (:class:`planezip.sim.machine.Event`), empty unless asked for.
+    ``rows`` is the log (:class:`planezip.sim.machine_state.Events`), empty unless asked for.
     ``failed_op`` is the operator (a position of the graph) at which the plan overflowed
     by ``missing_bytes``, or -1.
     """

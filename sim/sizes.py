@@ -20,7 +20,15 @@ from planezip.sim.paper import FIG_3, FIG_3_MEAN, TABLE_3
 from planezip.sim.predictor import Predictor, Report, Signature, Variant
 from planezip.sim.ratios import Ratios, wire_bytes
 
-__all__ = ["Sizes", "captured_sizes", "paper_sizes", "shipped_state", "table_sizes"]
+__all__ = [
+    "Sizes",
+    "captured_sizes",
+    "categories",
+    "paper_sizes",
+    "scaled",
+    "shipped_state",
+    "table_sizes",
+]
 
 _STATES = ("pretrained", "trained", "short", "random")
 
@@ -67,8 +75,9 @@ def captured_sizes(graph: Graph, ratios: Ratios, source: str) -> Sizes:
     return Sizes(source, planned, {codec: sizes(codec, later) for codec in codecs})
 
 
-def paper_sizes(graph: Graph, workload: str) -> Sizes:
-    """Sizes of the ``paper`` preset for one of the five workloads."""
+def paper_sizes(graph: Graph, workload: str, total: float | None = None) -> Sizes:
+    """Sizes of the ``paper`` preset for one of the five workloads; ``total`` replaces the
+    model's printed ratio."""
     dtype = "bfloat16" if graph.platform.float_bytes == 2 else "float32"
     raw = graph.tensor_bytes
     zvc = _from_table(graph, "ZVC")
@@ -81,13 +90,13 @@ def paper_sizes(graph: Graph, workload: str) -> Sizes:
             measured = captured_sizes(graph, shipped[1], "").planned["PlaneZip"]
             ratio = raw / measured
             source = f"paper: our FP32 ratios ({shipped[0]})"
-    total = FIG_3[dtype][workload]
+    total = FIG_3[dtype][workload] if total is None else total
     mean = FIG_3_MEAN[dtype]
     narrow = total * mean["PlaneZip-32"] / mean["PlaneZip"]
     sizes = {
-        "ZVC": _scaled(raw, np.maximum(zvc, 1.0), None),
-        "PlaneZip": _scaled(raw, ratio, total),
-        "PlaneZip-32": _scaled(raw, ratio, narrow),
+        "ZVC": scaled(raw, np.maximum(zvc, 1.0), None),
+        "PlaneZip": scaled(raw, ratio, total),
+        "PlaneZip-32": scaled(raw, ratio, narrow),
     }
     return Sizes(f"{source}, scaled to {total}", sizes, sizes)
 
@@ -103,8 +112,8 @@ def table_sizes(graph: Graph) -> Sizes:
         ratio = 1 + (ratio - 1) * share
         zvc = 1 / (1 / 32 + 1 / zvc - 1 / 16)
     sizes = {
-        "ZVC": _scaled(raw, np.maximum(zvc, 1.0), None),
-        "PlaneZip": _scaled(raw, ratio, None),
+        "ZVC": scaled(raw, np.maximum(zvc, 1.0), None),
+        "PlaneZip": scaled(raw, ratio, None),
     }
     return Sizes("Table III per producer (no capture given)", sizes, sizes)
 
@@ -115,7 +124,8 @@ def _per_tensor(graph: Graph, by_storage: dict[int, int]) -> Ints:
     return np.array([by_storage.get(s, raw[t]) for t, s in enumerate(storages)], np.int64)
 
 
-def _categories(graph: Graph) -> list[str]:
+def categories(graph: Graph) -> list[str]:
+    """Producer of each tensor as Table III names it."""
     return [
         graph.trace.storages[graph.storage_of[s]].category for s in graph.arrays.tensors[:, STORAGE]
     ]
@@ -126,7 +136,7 @@ def _by_category(graph: Graph, wire: Ints) -> Ints:
     predictor = Predictor(Variant.OP_TYPE)
     signatures = [
         Signature(*signature, category)
-        for signature, category in zip(graph.signatures, _categories(graph), strict=True)
+        for signature, category in zip(graph.signatures, categories(graph), strict=True)
     ]
     raw = graph.tensor_bytes.tolist()
     predictor.report(
@@ -139,11 +149,11 @@ def _by_category(graph: Graph, wire: Ints) -> Ints:
 def _from_table(graph: Graph, encoding: str) -> np.ndarray:
     """Table III's ratio of each tensor; 1 for what is not in it."""
     return np.array(
-        [TABLE_3[c].ratios[encoding] if c in TABLE_3 else 1.0 for c in _categories(graph)]
+        [TABLE_3[c].ratios[encoding] if c in TABLE_3 else 1.0 for c in categories(graph)]
     )
 
 
-def _scaled(raw: Ints, ratio: np.ndarray, total: float | None) -> Ints:
+def scaled(raw: Ints, ratio: np.ndarray, total: float | None) -> Ints:
     """Wire bytes with ratios times one factor, such that raw over wire is ``total``.
 
     Rounded up, and never above the raw bytes; by bisection, since that bends the sum.

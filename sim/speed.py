@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from planezip.sim.graph import build_graph
+from planezip.sim.build_graph import build_graph
 from planezip.sim.planner import Planner, compressed_recipes
 from planezip.sim.platform import load_platform
 from planezip.sim.shipped import shipped_trace

@@ -5,61 +5,36 @@ in which they run and, for each tensor storage, who made it, who reads and write
 and when the framework lets go of it. Views are no storages of their own: an operator
 that reads a view reads the storage below it.
 
-The file is versioned JSON, compressed with gzip (``schemas/trace.json``); the same
-trace gives the same bytes.
+:mod:`planezip.sim.trace_file` reads and writes the files.
 """
 
 from __future__ import annotations
 
-import gzip
-import io
-import json
-import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
+from planezip.sim.categories import CATEGORIES
+
 __all__ = [
-    "CATEGORIES",
     "FLOAT_BYTES",
+    "LIMIT",
     "OUTSIDE_BUDGET",
-    "TRACE_VERSION",
     "Kind",
     "Op",
     "Phase",
     "Storage",
     "Trace",
     "TraceError",
-    "load_trace",
-    "save_trace",
-    "trace_from_json",
 ]
 
-TRACE_VERSION = 1
-_LIMIT = 1 << 62  # no count or size may exceed it
-_FILE_LIMIT_BYTES = 1 << 30  # of JSON, uncompressed
+LIMIT = 1 << 62
+"""No count or size may reach it."""
 
 FLOAT_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 """Bytes of an element of each type that a platform's precision replaces."""
-
-CATEGORIES = (
-    "Conv output",
-    "Elementwise",
-    "ReLU output",
-    "Copy/concat",
-    "Softmax",
-    "Linear output",
-    "Dropout output",
-    "Norm in/out",
-    "Log-softmax",
-    "Dropout mask",
-    "Indices",
-    "",
-)
-"""Producers of Table III; the empty one is for storages that are not in it."""
 
 
 class TraceError(ValueError):
@@ -267,120 +242,6 @@ class Trace:
         )
 
 
-def save_trace(trace: Trace, path: Path | str) -> None:
-    """Write ``trace`` to ``path``; equal traces give equal files."""
-    text = json.dumps(
-        {"format": "planezip-trace", "version": TRACE_VERSION, **asdict(trace)},
-        separators=(",", ":"),
-    )
-    Path(path).write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
-
-
-def load_trace(path: Path | str) -> Trace:
-    """Read a trace.
-
-    Raises
-    ------
-    TraceError
-        If the file cannot be read, is not a trace, or contradicts itself.
-    """
-    try:
-        raw = Path(path).read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            with gzip.open(io.BytesIO(raw)) as stream:
-                raw = stream.read(_FILE_LIMIT_BYTES + 1)
-            if len(raw) > _FILE_LIMIT_BYTES:
-                raise ValueError(f"more than {_FILE_LIMIT_BYTES} bytes of JSON")
-        data = json.loads(raw)
-    except (OSError, EOFError, ValueError, zlib.error, RecursionError) as error:
-        raise TraceError(
-            f"{path}: cannot be read as a trace ({error}); write one with `planezip trace`"
-        ) from error
-    try:
-        return trace_from_json(data)
-    except TraceError as error:
-        raise TraceError(f"{path}: {error}; write it anew with `planezip trace`") from error
-
-
-def trace_from_json(data: object) -> Trace:
-    """Trace from decoded JSON (``schemas/trace.json``)."""
-    if not isinstance(data, dict) or data.get("format") != "planezip-trace":
-        raise TraceError("not a PlaneZip trace")
-    if data.get("version") != TRACE_VERSION:
-        raise TraceError(f"version must be {TRACE_VERSION}, not {data.get('version')!r}")
-    values = {k: v for k, v in data.items() if k not in ("format", "version")}
-    for name, record in (("ops", Op), ("storages", Storage)):
-        rows = values.get(name)
-        if not isinstance(rows, list):
-            raise TraceError(f"{name} must be a list, not {type(rows).__name__}")
-        values[name] = tuple(_record(record, row, f"{name}[{i}]") for i, row in enumerate(rows))
-    trace: Trace = _record(Trace, values, "trace")
-    return trace
-
-
-def _record(record: Any, row: object, where: str) -> Any:
-    """Instance of dataclass ``record`` from a JSON object, each field checked."""
-    if not isinstance(row, dict):
-        raise TraceError(f"{where} must be an object, not {type(row).__name__}")
-    known = {f.name: f for f in fields(record)}
-    if unknown := sorted(set(row) - set(known)):
-        raise TraceError(f"{where} has an unknown field {unknown[0]!r}")
-    try:
-        values = {
-            name: _FIELD[str(known[name].type)](value, f"{where}.{name}")
-            for name, value in row.items()
-        }
-        return record(**values)
-    except TypeError as error:
-        missing = [n for n in known if n not in row]
-        raise TraceError(f"{where} lacks one of the fields {missing}") from error
-
-
-def _integer(value: object, where: str) -> int:
-    if type(value) is not int or not -1 <= value < _LIMIT:
-        raise TraceError(f"{where} must be an integer of at least -1, not {value!r:.40}")
-    return value
-
-
-def _indices(value: object, where: str) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple):
-        raise TraceError(f"{where} must be a list of integers, not {value!r:.40}")
-    return tuple(_integer(v, where) for v in value)
-
-
-def _of_type(kind: Any) -> Any:
-    def convert(value: object, where: str) -> Any:
-        if not isinstance(value, kind):
-            raise TraceError(f"{where} must be {kind.__name__}, not {value!r:.40}")
-        return value
-
-    return convert
-
-
-def _one_of(enum: type[StrEnum]) -> Any:
-    def convert(value: object, where: str) -> StrEnum:
-        try:
-            return enum(str(value))
-        except ValueError:
-            raise TraceError(f"{where} must be one of {list(enum)}, not {value!r:.40}") from None
-
-    return convert
-
-
-_FIELD: dict[str, Any] = {
-    "int": _integer,
-    "int | None": lambda value, where: None if value is None else _integer(value, where),
-    "str": _of_type(str),
-    "bool": _of_type(bool),
-    "tuple[int, ...]": _indices,
-    "tuple[Op, ...]": _of_type(tuple),
-    "tuple[Storage, ...]": _of_type(tuple),
-    "Mapping[str, Any]": _of_type(dict),
-    "Phase": _one_of(Phase),
-    "Kind": _one_of(Kind),
-}
-
-
 def _check(trace: Trace) -> None:
     """Raise TraceError at the first contradiction."""
     storages, count = trace.storages, len(trace.ops)
@@ -393,7 +254,7 @@ def _check(trace: Trace) -> None:
         "gradient_bytes",
         "optimizer_state_bytes",
     ):
-        if not 0 <= getattr(trace, name) < _LIMIT:
+        if not 0 <= getattr(trace, name) < LIMIT:
             raise TraceError(f"{name} must not be negative, not {getattr(trace, name)!r}")
     for i, op in enumerate(trace.ops):
         where = f"ops[{i}]"
@@ -401,7 +262,7 @@ def _check(trace: Trace) -> None:
             raise TraceError(f"{where} is {op.phase} but comes after {order[phase]}")
         phase = order.index(op.phase)
         for number in (op.flops, op.float_elements, op.other_bytes, op.time_ns or 0):
-            if not 0 <= number < _LIMIT:
+            if not 0 <= number < LIMIT:
                 raise TraceError(f"{where} has a count that is negative or too large: {number!r}")
         for name, group in (("reads", op.reads), ("writes", op.writes)):
             if len(set(group)) != len(group):
@@ -419,7 +280,7 @@ def _check(trace: Trace) -> None:
                     raise TraceError(f"{where} reads storage {s}, which it creates")
     for s, storage in enumerate(storages):
         where = f"storages[{s}]"
-        if not 0 <= storage.bytes < _LIMIT:
+        if not 0 <= storage.bytes < LIMIT:
             raise TraceError(f"{where}.bytes must not be negative, not {storage.bytes!r}")
         if storage.is_float and storage.bytes % FLOAT_BYTES[storage.dtype]:
             raise TraceError(f"{where}.bytes is not a multiple of the size of {storage.dtype}")
@@ -431,5 +292,5 @@ def _check(trace: Trace) -> None:
             raise TraceError(f"{where}.slot must not be negative, not {storage.slot!r}")
         if storage.producer >= 0 and s not in trace.ops[storage.producer].writes:
             raise TraceError(f"{where}: operator {storage.producer} does not write it")
-    if sum(s.bytes for s in storages) >= _LIMIT:
+    if sum(s.bytes for s in storages) >= LIMIT:
         raise TraceError("the storages together are too large")

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from planezip.sim.batches import Batch
+from planezip.sim.gpu_kernels import gpu_kernels
 from planezip.sim.trace import TraceError
 from planezip.sim.tracer import Step
-from planezip.sim.workloads import gpu_kernels
 
 __all__ = ["Trainer", "load_state", "save_state"]
 

@@ -15,9 +15,10 @@ import planezip.sim
 from planezip.cli import main
 from planezip.cli.planning import parse_bytes
 from planezip.sim.advise import advise, smallest_budget, sweep
+from planezip.sim.build_graph import build_graph
 from planezip.sim.eval import with_means
 from planezip.sim.experiments import Job, fig4_jobs, fig5_jobs, fig6_jobs, run_job, run_jobs
-from planezip.sim.graph import Graph, build_graph
+from planezip.sim.graph import Graph
 from planezip.sim.measurements import ratios_path, shipped_ratios
 from planezip.sim.plan import InfeasibleError
 from planezip.sim.planner import Planner, compressed_recipes

@@ -19,7 +19,7 @@ from planezip.sim.record import record_trace
 from planezip.sim.samples import sample_chunks, scale_bytes
 from planezip.sim.session import Options, make_trainer, run_capture
 from planezip.sim.shipped import DATA
-from planezip.sim.trace import load_trace
+from planezip.sim.trace_file import load_trace
 
 TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not TORCH, reason="NOT TESTED: needs planezip[capture]")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planezip.sim.build_graph import build_graph
 from planezip.sim.eventlog import event_log
-from planezip.sim.graph import Graph, build_graph
+from planezip.sim.graph import Graph
 from planezip.sim.plan import Decision, Plan, keep_everything
 from planezip.sim.platform import Platform
 from planezip.sim.replay import chain_of

@@ -19,10 +19,8 @@ from planezip.sim.trace import (
     Storage,
     Trace,
     TraceError,
-    load_trace,
-    save_trace,
-    trace_from_json,
 )
+from planezip.sim.trace_file import load_trace, save_trace, trace_from_json
 
 SCHEMA = json.loads((Path(planezip.sim.__file__).parent / "schemas/trace.json").read_text())
 

@@ -11,7 +11,8 @@ import pytest
 import planezip.sim.extra
 from planezip.sim.extra import MissingExtraError, require_capture
 from planezip.sim.record import record_trace
-from planezip.sim.trace import Kind, Phase, TraceError, load_trace, save_trace
+from planezip.sim.trace import Kind, Phase, TraceError
+from planezip.sim.trace_file import load_trace, save_trace
 
 TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not TORCH, reason="NOT TESTED: needs planezip[capture]")
@@ -144,7 +145,7 @@ def test_plain_attention_is_attention(causal: bool, masked: bool, groups: int) -
     import torch
     from torch.nn.functional import scaled_dot_product_attention as attention
 
-    from planezip.sim.workloads import gpu_kernels
+    from planezip.sim.gpu_kernels import gpu_kernels
 
     torch.manual_seed(1)
     query = torch.randn(2, 4, 5, 8)

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from planezip.sim.build_graph import build_graph
 from planezip.sim.eventlog import EventLog, event_log
-from planezip.sim.graph import build_graph
 from planezip.sim.plan import Decision
+from planezip.sim.schedule_error import ScheduleError
 from planezip.sim.simulate import Simulator
 from planezip.sim.synthetic import Builder
 from planezip.sim.trace import Trace
-from planezip.sim.validate import ScheduleError, validate
+from planezip.sim.validate import validate
 from tests.small_traces import manual_plan, platform
 
 Log = EventLog

@@ -12,7 +12,7 @@ import pytest
 
 from planezip.cli import main
 from planezip.sim.ratios import load_ratios
-from planezip.sim.trace import load_trace
+from planezip.sim.trace_file import load_trace
 
 TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not TORCH, reason="NOT TESTED: needs planezip[capture]")
