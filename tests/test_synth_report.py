@@ -14,7 +14,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from planezip.synth import __main__ as command
-from planezip.synth import make_library, measure, report, timing
+from planezip.synth import activity, make_library, measure, report, timing
 from planezip.synth.flow import Constraint, rtlil_text
 from planezip.synth.library import Library, read_libraries
 from planezip.synth.nodes import node_of
@@ -142,3 +142,39 @@ def test_bad_calls(
 ) -> None:
     assert command.main([*call, "--output", str(tmp_path / "r.json")]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_without_opensta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "opensta", lambda: None)
+    monkeypatch.setattr(measure, "opensta_version", lambda: "")
+    row, _ = _row(16, tmp_path)
+    assert row.timing_method.startswith("ABC stime: logic only")
+    assert row.path_ps == row.abc_ps > 0
+    assert (row.path_with_wires_ps, row.clock_with_wires_ghz, row.power_mw) == (None, None, None)
+    assert row.path_start
+
+
+def test_transitions() -> None:
+    """Bit 0 flips every period, bit 1 once; one bit unknown; one with a name in brackets."""
+    dump = """$timescale 1s $end
+$var reg 2 ! \\a.b [1:0] $end
+$var reg 1 " c $end
+$var reg 1 # d $end
+$enddefinitions $end
+#100
+bx !
+0"
+x#
+#110
+b00 !
+#120
+b01 !
+1"
+#130
+b10 !
+"""
+    found = activity.count_transitions(iter(dump.splitlines()), 40, 10)
+    assert found["a.b_0"] == (2 / 4, 10 / 40)
+    assert found["a.b_1"] == (1 / 4, 10 / 40)
+    assert found["c"] == (1 / 4, 20 / 40)
+    assert "d" not in found
