@@ -1,0 +1,244 @@
+"""Parts of the engine that move bytes: rows, packer, splitter, against their software models."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import cocotb
+import pytest
+
+from planezip.hdl.balance import least
+from planezip.hdl.engine_types import EngineGeometry, chunk_order, engine_descriptor, tensor_end
+from planezip.hdl.merger import Packer, packed
+from planezip.hdl.rows import BeatsToRows, RowsToBeats, beats_of_rows
+from planezip.hdl.splitter import Splitter, parts
+from planezip.hdl.types import ElementType, Mode, beat, descriptor
+from planezip.model.format import HEADER_BYTES, Parameters
+from tb.bench import Bench
+from tb.run import run_bench
+
+SMALL = Parameters(64, (16, 32), 4)
+LANES = (1, 2, 4)
+PAUSES = ("never", "random", "cyclic")
+
+
+def rows_of(
+    rng: random.Random, data: bytes, size: int, noise: bool = False
+) -> list[dict[str, int]]:
+    """A chunk as rows; one without bytes is one row. Noise behind the end if ``noise``."""
+    made = []
+    for at in range(0, max(len(data), 1), size):
+        part = data[at : at + size]
+        behind = rng.randbytes(size - len(part)) if noise else b""
+        made.append(
+            {
+                "data": int.from_bytes(part + behind, "little"),
+                "bytes": len(part),
+                "last": int(at + size >= len(data)),
+            }
+        )
+    return made
+
+
+@cocotb.test()
+async def rows_become_beats(dut: Any) -> None:
+    """Every beat of every row, an empty row too."""
+    for pause in PAUSES:
+        bench = Bench(dut)
+        size, lanes = bench.arguments["size"], bench.arguments["lanes"]
+        source = bench.source("rows", beat(lanes * size), pause)
+        beats = bench.sink("beats", beat(size), pause)
+        await bench.reset()
+        rng = bench.rng
+        chunks = [rng.randbytes(rng.choice((0, 1, size, rng.randrange(600)))) for _ in range(60)]
+        rows = [row for chunk in chunks for row in rows_of(rng, chunk, lanes * size, noise=True)]
+        source.extend(rows)
+        beats.extend(beats_of_rows(rows, size))
+        await bench.finish()
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_rows_to_beats(lanes: int) -> None:
+    arguments = {"size": 8, "lanes": lanes}
+    component = RowsToBeats(8, lanes, 5)
+    run_bench(component, __name__, arguments=arguments, testcase="rows_become_beats")
+
+
+@cocotb.test()
+async def beats_become_rows(dut: Any) -> None:
+    """Chunks of beats, cut to rows."""
+    for pause in PAUSES:
+        bench = Bench(dut)
+        size, lanes = bench.arguments["size"], bench.arguments["lanes"]
+        source = bench.source("beats", beat(size), pause)
+        rows = bench.sink("rows", beat(lanes * size), pause)
+        await bench.reset()
+        rng = bench.rng
+        for _ in range(60):
+            chunk = rng.randbytes(rng.choice((1, size, lanes * size, rng.randint(1, 600))))
+            source.extend(rows_of(rng, chunk, size))
+            rows.extend(rows_of(rng, chunk, lanes * size))
+        await bench.finish()
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_beats_to_rows(lanes: int) -> None:
+    arguments = {"size": 8, "lanes": lanes}
+    component = BeatsToRows(8, lanes, 5)
+    run_bench(component, __name__, arguments=arguments, testcase="beats_become_rows")
+
+
+@cocotb.test()
+async def chunks_are_packed(dut: Any) -> None:
+    """Tensors of chunks of any length, from lanes in any order."""
+    for pause in PAUSES:
+        bench = Bench(dut)
+        size, lanes = bench.arguments["size"], bench.arguments["lanes"]
+        orders = bench.source("merge", chunk_order(lanes), pause)
+        rows = [bench.source(f"rows__{k}", beat(size), pause) for k in range(lanes)]
+        output = bench.sink("output", beat(size), pause)
+        await bench.reset()
+        rng = bench.rng
+        for _ in range(50):
+            lengths = (1, size, size - 1, size + 1, rng.randint(1, 5 * size))
+            count = rng.randint(1, 5)
+            chunks = [rng.randbytes(rng.choice(lengths)) for _ in range(count)]
+            for k, chunk in enumerate(chunks):
+                lane = rng.randrange(lanes)
+                orders.send({"lane": lane, "last": int(k == count - 1)})
+                rows[lane].extend(rows_of(rng, chunk, size))
+            output.extend(packed(chunks, size))
+        await bench.finish()
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_packer(lanes: int) -> None:
+    arguments = {"size": 16, "lanes": lanes}
+    run_bench(Packer(16, lanes), __name__, arguments=arguments, testcase="chunks_are_packed")
+
+
+def random_stream(rng: random.Random, raw_bytes: int, mode: Mode, p: Parameters) -> bytes:
+    """A stream with headers in range, most of the time."""
+    chunk, block = p.chunk_bits // 8, p.block_bits // 8
+    if mode == Mode.BYPASS:
+        return rng.randbytes(raw_bytes)
+    made = b""
+    for first in range(0, raw_bytes, chunk):
+        padded = -(-min(chunk, raw_bytes - first) // block) * block
+        size = rng.choice((rng.randint(1, padded), padded, 5))
+        if rng.random() < 0.03:
+            size = rng.randint(padded + 1, 0xFFFF)
+        made += size.to_bytes(HEADER_BYTES, "little") + rng.randbytes(min(size, padded))
+    return made
+
+
+@cocotb.test()
+async def streams_are_split(dut: Any) -> None:
+    """Good streams, and those that are cut off, go on or have headers out of range."""
+    for pause in PAUSES:
+        bench = Bench(dut)
+        p: Parameters = bench.arguments["parameters"]
+        g = EngineGeometry(p, bench.arguments["lanes"])
+        descriptors = bench.source("descriptor", engine_descriptor(), pause)
+        wire = bench.source("wire", beat(g.wire), pause)
+        rows = [bench.monitor(f"rows__{k}", beat(g.wire), pause) for k in range(g.lanes)]
+        works = [bench.sink(f"descriptors__{k}", descriptor(), pause) for k in range(g.lanes)]
+        merge = bench.sink("merge", chunk_order(g.lanes), pause)
+        tally = bench.sink("tally", chunk_order(g.lanes), pause)
+        ends = bench.sink("ends", tensor_end(), pause)
+        dut.now.value = 0
+        await bench.reset()
+        rng = bench.rng
+        expected: list[list[bytes]] = [[] for _ in range(g.lanes)]
+        loads = [0] * g.lanes
+        for number in range(120):
+            mode = rng.choice((Mode.STREAM, Mode.STREAM, Mode.BYPASS, Mode.MEASURE))
+            raw_bytes = rng.choice((0, 1, g.block, g.chunk, rng.randrange(5 * g.chunk)))
+            stream = random_stream(rng, raw_bytes, mode, p)
+            kind = rng.randrange(6)
+            if kind == 0:
+                stream = stream[: rng.randrange(len(stream) + 1)]
+            elif kind == 1:
+                stream += rng.randbytes(rng.choice((1, rng.randint(1, 3 * g.wire))))
+            framing = int(bool(stream) and rng.random() < 0.1)
+            dtype = rng.choice((ElementType.BFLOAT16, ElementType.INT8))
+            descriptors.send(
+                {
+                    "raw_bytes": raw_bytes,
+                    "wire_bytes": len(stream),
+                    "dtype": dtype,
+                    "mode": mode,
+                    "tag": number,
+                }
+            )
+            if stream:
+                beats = rows_of(rng, stream, g.wire, noise=True)
+                if framing:
+                    wrong = rng.choice(beats)
+                    if rng.random() < 0.5:
+                        wrong["last"] ^= 1
+                    else:
+                        wrong["bytes"] = (wrong["bytes"] + rng.randint(1, g.wire)) % (g.wire + 1)
+                wire.extend(beats)
+            found = parts(stream, raw_bytes, mode, p)
+            order = {"bare": int(mode == Mode.BYPASS)}
+            for k, part in enumerate(found):
+                lane = least(loads)
+                expected[lane].append(part)
+                entry = {**order, "lane": lane, "last": int(k == len(found) - 1)}
+                size = min(g.chunk, raw_bytes - k * g.chunk)
+                works[lane].expect({"dtype": dtype, "mode": mode, "raw_bytes": size})
+                tally.expect(entry)
+                if mode != Mode.MEASURE:
+                    merge.expect(entry)
+                loads[lane] += -(-size // g.block)
+            if not raw_bytes:
+                lane = least(loads)
+                tally.expect({**order, "lane": lane, "last": 1, "none": 1})
+            taken = sum(map(len, found))
+            faulty = any(short(part, k, raw_bytes, mode, p) for k, part in enumerate(found))
+            ends.expect(
+                {
+                    "tag": number,
+                    "raw_bytes": raw_bytes,
+                    "wire_bytes": len(stream),
+                    "framing": framing,
+                    "extra": int(taken < len(stream) and not faulty),
+                    "output": int(mode != Mode.MEASURE and raw_bytes > 0),
+                }
+            )
+        await bench.finish()
+        for monitor, chunks in zip(rows, expected, strict=True):
+            assert joined(monitor, g.wire) == chunks
+
+
+def short(part: bytes, number: int, raw_bytes: int, mode: Mode, p: Parameters) -> bool:
+    """Whether the lane cannot get the chunk as a whole."""
+    want = min(p.chunk_bits // 8, raw_bytes - number * p.chunk_bits // 8)
+    if mode == Mode.BYPASS:
+        return len(part) < want
+    if len(part) < HEADER_BYTES:
+        return True
+    return len(part) < HEADER_BYTES + int.from_bytes(part[:HEADER_BYTES], "little")
+
+
+def joined(monitor: Any, size: int) -> list[bytes]:
+    """The chunks that a monitor of rows has seen; only their last row may be partial."""
+    chunks, data = [], b""
+    for value in monitor.values:
+        row = monitor.port.unpack(value)
+        assert row["last"] or row["bytes"] == size
+        data += row["data"].to_bytes(size, "little")[: row["bytes"]]
+        if row["last"]:
+            chunks.append(data)
+            data = b""
+    assert not data
+    return chunks
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_splitter(lanes: int) -> None:
+    arguments = {"parameters": SMALL, "lanes": lanes}
+    component = Splitter(SMALL, lanes)
+    run_bench(component, __name__, arguments=arguments, testcase="streams_are_split")
