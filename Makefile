@@ -40,6 +40,10 @@ lint: $(TEST_SET) ## ruff, mypy, and verilator --lint-only -Wall on the exported
 verilog: $(SIM_SET) ## write the hardware as Verilog to build/verilog/
 	@$(PY) -m planezip.hdl.export
 
+.PHONY: formal
+formal: $(TEST_SET) ## prove the hardware's properties; build/formal/report.json
+	@$(PY) -m formal
+
 .PHONY: bench
 bench: $(TEST_SET) ## speed and ratio of the golden codec beside other compressors
 	@$(PY) -m tests.bench_codec

@@ -1,0 +1,1 @@
+"""Formal proofs of the hardware (docs/proof.md): `python -m formal`."""

@@ -1,0 +1,12 @@
+"""Scaled parameters of the proofs."""
+
+from planezip.model.format import Parameters
+
+__all__ = ["PAIRED", "SMALL", "TINY"]
+
+TINY = Parameters(4, (4,), 2)
+"""4 symbols of 4 bits, 2 blocks a chunk; 2 beats a block."""
+SMALL = Parameters(8, (8,), 2)
+"""8 symbols of 8 bits; 4 beats a block."""
+PAIRED = Parameters(16, (4, 8), 2)
+"""16 symbols of 4 bits, or 8 of 8 bits; 4 beats a block."""

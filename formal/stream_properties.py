@@ -1,0 +1,154 @@
+"""Every stream port of every component: stable until taken, and offered without being asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from amaranth.hdl import Signal
+
+from formal.check import Check
+from formal.prove import Property
+from formal.sizes import SMALL, TINY
+from formal.streams import Setup, offered, outputs, separate, stable
+from planezip.hdl.align import Aligner, Narrow
+from planezip.hdl.chunk_buffer import ChunkBuffer
+from planezip.hdl.compressor import CompressorLane
+from planezip.hdl.decompressor import DecompressorLane
+from planezip.hdl.delta import Delta
+from planezip.hdl.emitter import Emitter
+from planezip.hdl.framer import Framer
+from planezip.hdl.intake import Intake
+from planezip.hdl.payload_path import PayloadPath
+from planezip.hdl.serializer import Serializer
+
+__all__ = ["COMPONENTS", "Component", "properties"]
+
+
+def _fifo(path: str, depth: int) -> tuple[str, ...]:
+    """Invariant of Amaranth's SyncFIFO: what is between its two addresses is its level."""
+    place = max(depth - 1, 1).bit_length()
+    level = depth.bit_length()
+    width = max(place, level) + 1
+
+    def grown(name: str, bits: int) -> str:
+        return f"((_ zero_extend {width - bits}) {{{path}.{name}}})"
+
+    def number(value: int) -> str:
+        return f"(_ bv{value} {width})"
+
+    produce, consume = grown("w_port__addr", place), grown("r_port__addr", place)
+    return (
+        f"(bvult {produce} {number(depth)})",
+        f"(bvult {consume} {number(depth)})",
+        f"(bvule {grown('level', level)} {number(depth)})",
+        f"(= {produce} (bvurem (bvadd {consume} {grown('level', level)}) {number(depth)}))",
+    )
+
+
+def _string_waits(check: Check) -> None:
+    """PayloadPath: its control string stands still while it does."""
+    dut: Any = check.dut
+    string, halted = Signal.like(dut.string), Signal()
+    check.m.d.sync += [string.eq(dut.string), halted.eq(~dut.enable)]
+    check.require(~halted | (dut.string == string))
+
+
+def _rows_are_freed(check: Check) -> None:
+    """Intake: rows of the ring are freed, never taken, from outside."""
+    dut: Any = check.dut
+    used, row = Signal.like(dut.row), Signal.like(dut.row)
+    now = (dut.row - dut.oldest)[: len(row)]
+    check.m.d.sync += [used.eq(now), row.eq(dut.row)]
+    check.require((dut.row != row) | (now <= used))
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component with what its induction needs."""
+
+    name: str
+    make: Callable[[], Any]
+    setup: Setup | None = None
+    lemmas: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    reach: int = 12  # cycles within which every output offers something
+    quick: bool = False
+
+
+_REPORTS = (("report", _fifo("dut.reports", 3)),)
+COMPONENTS = (
+    Component("delta", Delta, quick=True),
+    Component("framer", Framer, quick=True),
+    Component("aligner", Aligner),
+    Component("narrow", partial(Narrow, 8, 2), quick=True),
+    Component("payload_path 8x8", partial(PayloadPath, SMALL), _string_waits),
+    Component("payload_path", PayloadPath, _string_waits),
+    Component("chunk_buffer 4x4", partial(ChunkBuffer, TINY, 2), None, _REPORTS, quick=True),
+    Component("chunk_buffer 8x8", partial(ChunkBuffer, SMALL), None, _REPORTS),
+    Component("serializer 8x8", partial(Serializer, SMALL)),
+    Component("serializer", Serializer),
+    Component("intake", Intake, _rows_are_freed, quick=True),
+    Component("emitter", Emitter),
+    Component(
+        "compressor 4x4",
+        partial(CompressorLane, TINY, 2),
+        None,
+        (("report", _fifo("dut.buffer.reports", 3)),),
+        reach=24,
+    ),
+)
+WHOLE: Mapping[str, Callable[[], Any]] = {
+    "delta": Delta,
+    "framer": Framer,
+    "aligner": Aligner,
+    "narrow": partial(Narrow, 64, 16),
+    "payload_path": PayloadPath,
+    "chunk_buffer": ChunkBuffer,
+    "serializer": Serializer,
+    "compressor": CompressorLane,
+    "intake": Intake,
+    "emitter": Emitter,
+    "decompressor": DecompressorLane,
+}
+"""Components at full size, for the search in the netlist."""
+
+
+def properties() -> Iterator[Property]:
+    """Two properties per port."""
+    for component in COMPONENTS:
+        lemmas = dict(component.lemmas)
+        made = component.make()
+        made._MustUse__used = True  # only its ports are looked at: no warning of Amaranth
+        for port, _ in outputs(made):
+            arguments = (component.make, port, component.setup)
+            yield Property(
+                f"{component.name}: {port} holds until ready",
+                partial(stable, *arguments),
+                "induction",
+                1,
+                partial(stable, *arguments, broken=True),
+                "the component sees ready = 1",
+                lemmas=lemmas.get(port, ()),
+                quick=component.quick,
+            )
+            yield Property(
+                f"{component.name}: {port} is offered before ready",
+                partial(offered, *arguments),
+                "cover",
+                component.reach,
+                partial(offered, *arguments, broken=True),
+                "valid is gated with ready",
+                quick=component.quick,
+            )
+    for name, make in WHOLE.items():
+        yield Property(
+            f"{name}: no combinational path from ready to valid",
+            partial(separate, make),
+            "netlist",
+            0,
+            partial(separate, make, broken=True),
+            "valid is gated with ready",
+            quick=name in ("delta", "framer", "narrow", "intake"),
+        )
