@@ -218,7 +218,7 @@ def compaction(masks, moves):
     section 7-4).
     """
     for k in range(LANES):
-        mask = masks[k]
+        mask = U(masks[k])
         gaps = ~mask << U(1)
         for i in range(6):
             parity = gaps ^ (gaps << U(1))
@@ -234,15 +234,18 @@ def compaction(masks, moves):
 
 
 @numba.njit
-def compress(a, rows, moves):
-    """Pushes the bits under each lane's mask together, in place; the others must be zero."""
+def compress(a, rows, moves, narrow):
+    """Pushes the bits under each lane's mask together, in place; the others must be zero.
+
+    ``narrow`` is the type of ``a``.
+    """
     for row in range(rows):
         plane = a[row * LANES :]
         for k in range(LANES):
             x = plane[k]
             for i in range(6):
-                moved = x & moves[i * LANES + k]
-                x = (x ^ moved) | (moved >> U(1 << i))
+                moved = narrow(x & moves[i * LANES + k])
+                x = narrow((x ^ moved) | (moved >> U(1 << i)))
             plane[k] = x
 
 

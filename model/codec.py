@@ -194,7 +194,7 @@ def _encode(data: Bytes, w: int, threads: int, out: Bytes | None) -> Iterator[By
     def encode_piece(blocks: NDArray[np.uint64]) -> Bytes:
         nonlocal used
         wire = np.empty(room, np.uint8) if out is None or threads > 1 else out[used:]
-        part = wire[: encode_chunks(blocks, wire, w)]
+        part = wire[: encode_chunks[w](blocks, wire)]
         used += part.size
         return part
 
