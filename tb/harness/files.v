@@ -4,7 +4,8 @@
 // MARKS is 1, a byte of marks: bit 0 begins a block, bit 1 ends a tensor. Mismatches become
 // lines of harness.results that begin with "wrong".
 //
-// Pause patterns: 0 never, 1 half of the time, 2 bursts, 3 three out of four, 4 cyclic.
+// Pause patterns: 0 never, 1 half of the time, 2 bursts, 3 three out of four, 4 cyclic,
+// 7 always.
 
 `timescale 1ns / 1ns
 
@@ -32,6 +33,7 @@ module pauses (
       1: pause <= next[8];
       2: pause <= left != 0;
       3: pause <= next[9:8] != 0;
+      7: pause <= 1;
       default: pause <= turn != 0;
     endcase
   end

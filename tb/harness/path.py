@@ -1,0 +1,226 @@
+# amaranth: UnusedElaboratable=no
+"""Build the harness around an engine, run tensors over the whole path, read what it found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Shape
+
+from planezip.hdl.compressor import CompressorLane
+from planezip.hdl.decompressor import DecompressorLane
+from planezip.hdl.engine import Engine
+from planezip.hdl.engine_types import Activity, completion, engine_descriptor
+from planezip.hdl.types import beat
+from planezip.model.format import DEFAULT
+from tb.harness.cached import cached_verilog
+from tb.harness.path_records import path_files
+from tb.harness.tensors import Tensor
+from tb.run import DEFAULT_SEED, Sources, build, locked, run_tests, simulator_version
+
+__all__ = ["PathResult", "PathStalls", "build_path", "run_path"]
+
+FOLDER = Path(__file__).resolve().parent
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class PathStalls:
+    """Pause patterns by number (tb/harness/files.v), of raw input, raw output and link."""
+
+    input: int = 0
+    output: int = 0
+    link: int = 0
+
+
+@dataclass(frozen=True)
+class Port:
+    """Cycles of a raw port, from its first beat to its last one.
+
+    ``activity``: how many of them the engine spent on what; they add up to ``cycles``.
+    ``late``: the most that any row of tensors took longer than its bound.
+    """
+
+    cycles: int
+    blocks: int
+    activity: dict[str, int]
+    late: int
+
+
+@dataclass(frozen=True)
+class PathResult:
+    """One run; ``problems`` is empty if all is well."""
+
+    lanes: int
+    tensors: int
+    input: Port
+    output: Port
+    first_wire_cycles: int
+    first_raw_cycles: int
+    problems: tuple[str, ...]
+    seed: int
+    simulator: str
+    simulator_version: str
+
+
+def build_path(lanes: int, simulator: str = "verilator") -> tuple[Path, Sources]:
+    """Folder and sources of the harness around an engine of ``lanes`` lanes each way."""
+    modules: dict[str, tuple[Any, type, object]] = {
+        "planezip_compressor": (CompressorLane, CompressorLane, DEFAULT),
+        "planezip_decompressor": (DecompressorLane, DecompressorLane, DEFAULT),
+        "planezip_engine": (
+            lambda: Engine(lanes=lanes, instances=True),
+            Engine,
+            (DEFAULT, lanes),
+        ),
+    }
+    layout = completion(DEFAULT)
+    cycles = layout["cycles"]
+    mask = ((1 << layout.size) - 1) ^ (((1 << cycles.width) - 1) << cycles.offset)
+    defines = {
+        "DESCRIPTOR_BITS": engine_descriptor().size,
+        "RAW_BITS": Shape.cast(beat(32 * lanes)).width,
+        "WIRE_BITS": Shape.cast(beat(64 * lanes)).width,
+        "COMPLETION_BITS": layout.size,
+        "COMPLETION_MASK": f"{layout.size}'h{mask:x}",
+        "CYCLES_AT": cycles.offset,
+    }
+    files = {
+        "defines.v": "".join(f"`define {name} {value}\n" for name, value in defines.items()),
+        **{
+            f"{name}.v": cached_verilog(make, owner, name, key)
+            for name, (make, owner, key) in modules.items()
+        },
+        "files.v": (FOLDER / "files.v").read_text(),
+        "path.v": (FOLDER / "path.v").read_text(),
+    }
+    if simulator == "verilator":
+        files = {"harness.vlt": (FOLDER / "harness.vlt").read_text(), **files}
+    arguments = ("-O3", "--x-assign", "fast", "--x-initial", "fast")
+    sources = Sources("harness", files, verilator_args=arguments, public=False)
+    return build(sources, simulator), sources
+
+
+def run_path(
+    lanes: int,
+    built: tuple[Path, Sources],
+    simulator: str,
+    tensors: Sequence[Tensor],
+    name: str,
+    *,
+    stalls: PathStalls | None = None,
+    back: Sequence[Tensor] | None = None,
+    trace_cycles: int = 0,
+) -> PathResult:
+    """Run ``tensors`` through a built engine.
+
+    Parameters
+    ----------
+    name : str
+        Of the run and its folder.
+    stalls : PathStalls
+    back : sequence of Tensor
+        What the decompressor gets; by default what the compressor writes, over the link.
+    trace_cycles : int
+        Cycles to be written to trace.txt.
+    """
+    stalls = stalls or PathStalls()
+    folder, sources = built
+    work = folder / "runs" / name
+    seed = int(os.environ.get("COCOTB_RANDOM_SEED") or DEFAULT_SEED)
+    plusargs = {
+        "seed": seed,
+        "stall_in": stalls.input,
+        "stall_out": stalls.output,
+        "stall_link": stalls.link,
+        "link": int(back is None),
+        "timeout": 20_000,
+        "trace": trace_cycles,
+    }
+    returned = [t for t in tensors if t.mode != "measure"] if back is None else back
+    with locked(folder / "locks" / name):
+        work.mkdir(parents=True, exist_ok=True)
+        for file, data in path_files(lanes, tensors, returned).items():
+            (work / file).write_bytes(data)
+        (work / "results.txt").unlink(missing_ok=True)
+        run_tests(
+            folder,
+            sources,
+            simulator,
+            "tb.harness.drive",
+            plusargs=[f"+{key}={value}" for key, value in plusargs.items()],
+            run_folder=work,
+        )
+        lines = [line.split() for line in (work / "results.txt").read_text().splitlines()]
+        values = {line[0]: int(line[1]) for line in lines if line[0] != "wrong"}
+        problems = [" ".join(line)[:400] for line in lines if line[0] == "wrong"][:_SHOWN]
+        if not values["finished"]:
+            problems.append(f"nothing moves after cycle {values['cycles']}: {values}")
+        elif values["wrong_values"] and not problems:
+            problems.append(f"{values['wrong_values']} wrong values")
+        ports = {
+            side: _port(lanes, work / f"{side}_stamps.txt", side, values, sent)
+            for side, sent in (
+                ("in", [t for t in tensors if t.data]),
+                ("out", [t for t in returned if t.data and t.mode != "measure"]),
+            )
+        }
+        problems += _cycles(work / "cycles.txt", tensors, returned, lanes)
+        for side, port in ports.items():
+            if sum(port.activity.values()) != port.cycles:
+                problems.append(f"{side}: activities do not add up: {port}")
+    return PathResult(
+        lanes,
+        len(tensors),
+        ports["in"],
+        ports["out"],
+        values["first_wire"] - values["first_in"],
+        values["first_out"] - values["first_in"],
+        tuple(problems),
+        seed,
+        simulator,
+        simulator_version(simulator),
+    )
+
+
+def _port(
+    lanes: int, path: Path, side: str, values: dict[str, int], tensors: Sequence[Tensor]
+) -> Port:
+    """Rates of a raw port; ``late`` over all rows of tensors, bounds as in :func:`_bound`."""
+    blocks = np.array([tensor.blocks for tensor in tensors], np.int64)
+    activity = {kind.name.lower(): values[f"{side}_activity_{kind.value}"] for kind in Activity}
+    late = 0
+    stamps = np.loadtxt(path, np.int64, ndmin=2, delimiter=" ") if path.stat().st_size else None
+    if stamps is not None and len(tensors):
+        starts = stamps[stamps[:, 1] & 1 == 1, 0]
+        if len(starts) == blocks.sum():
+            firsts = starts[np.cumsum(blocks) - blocks]
+            took = np.diff(firsts)
+            over = 0
+            for cycles, count in zip(took.tolist(), blocks[:-1].tolist(), strict=True):
+                over = max(0, over + cycles - _bound(lanes, count))
+                late = max(late, over)
+    first, last = values[f"first_{side}"], values.get(f"last_{side}", 0)
+    return Port(last - first + 1 if last else 0, int(blocks.sum()), activity, late)
+
+
+def _cycles(path: Path, there: Sequence[Tensor], back: Sequence[Tensor], lanes: int) -> list[str]:
+    """Completions that say less cycles than the tensor's beats took."""
+    lines = [line.split() for line in path.read_text().splitlines()]
+    found = []
+    for way, tensors in (("0", there), ("1", back)):
+        told = [int(cycles) for side, cycles in lines if side == way]
+        for tensor, cycles in zip(tensors, told, strict=False):
+            if not -(-len(tensor.data) // (32 * lanes)) < cycles < 1 << 30:
+                found.append(f"{cycles} cycles for a tensor of {len(tensor.data)} bytes")
+    return found[:_SHOWN]
+
+
+def _bound(lanes: int, blocks: int) -> int:
+    """Cycles of a tensor: its share of the lanes, and one chunk's for its end."""
+    return -(-4 * blocks // lanes) + 128 // lanes
