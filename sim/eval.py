@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -145,7 +146,11 @@ def main() -> None:
     else:
         with ProcessPoolExecutor(arguments.jobs) as executor:
             evaluate(arguments.output, executor, report)
-    seconds = {"jobs": arguments.jobs, "seconds": round(time.monotonic() - began)}
+    seconds = {
+        "jobs": arguments.jobs,
+        "seconds": round(time.monotonic() - began),
+        "cpu_seconds": round(sum(os.times()[:4])),  # of this process and its workers
+    }
     (arguments.output / "seconds.json").write_text(json.dumps(seconds) + "\n", "utf-8")
     tables = (arguments.output / "results.md").read_text("utf-8")
     if arguments.docs is not None:

@@ -66,7 +66,7 @@ def test_claims_by_hand() -> None:
     assert found["gain kept with ZVC at 30% (%)", "B"] == pytest.approx(50)
     assert found["bytes swapped over BW's at 30% (x)", "A"] == pytest.approx(3)
     assert found["less recomputation than BW at 30% (%)", "B"] == pytest.approx(40)
-    assert found["largest stall of PlaneZip at 30% (%)", "A"] == 0.5
+    assert found["largest stall of PlaneZip at 30% (%; paper: at most)", "A"] == 0.5
     assert found["budget for 5% overhead, BW (%)", "A"] == pytest.approx(60)
     assert found["BW above PlaneZip at 30% (points)", "B"] == pytest.approx(4)
     assert found["configurations where DTE is RECOMP", "A+B"] == 70
@@ -95,9 +95,16 @@ def test_deviations_name_the_nearest_reading() -> None:
     for r in fig4:
         if (r["model"], r["platform"], r["budget_percent"]) == ("mean", "B", 50):
             r["paper_percent"] = {"PlaneZip": 6.2, "BW": 7.0, "SWAP": 1000.0}.get(r["policy"])
+    # what brings it to 6.2, but BW to 9.0 for 7.0, is no explanation
+    refuted = {"PlaneZip": 6.2, "BW": 9.0}
     readings = [
+        row("mean", "B", 50, p, v, figure="sensitivity", reading="charged once")
+        for p, v in refuted.items()
+    ]
+    readings[1]["paper_percent"] = 7.0
+    readings += [
         row("mean", "B", 50, "PlaneZip", value, figure="sensitivity", reading=reading)
-        for reading, value in (("no setup", 4.1), ("ratios per tensor", 6.0))
+        for reading, value in (("no setup", 4.1), ("ratios per tensor", 5.0))
     ]
     found: dict[str, list[dict[str, Any]]] = {"fig4": fig4, "fig5": [], "fig6": []}
     found |= {"sensitivity": readings, "claims": claims(index(fig4), "paper")}
@@ -105,17 +112,17 @@ def test_deviations_name_the_nearest_reading() -> None:
     # PlaneZip 4.0 for 6.2; BW's 6.7 for 7.0 is near enough, SWAP is not judged
     overhead = [r for r in rows if "claim" not in r and r["figure"].startswith("mean")]
     assert [(r["figure"], r["ours"], r["reading"], r["with_reading"]) for r in overhead] == [
-        ("mean, PlaneZip at 50% (%)", 4.0, "ratios per tensor", 6.0)
+        ("mean, PlaneZip at 50% (%)", 4.0, "ratios per tensor", 5.0)
     ]
-    # 1 - 6.0 / 6.67 with that reading; a reading of the plan alone has no claims of its own
+    # 1 - 5.0 / 6.67 with that reading; a reading of the plan alone has no claims of its own
     cut = next(r for r in rows if r["figure"].startswith("cut of BW's") and r["platform"] == "B")
     assert (cut["ours"], cut["paper"]) == (pytest.approx(40), 31)
-    assert (cut["reading"], cut["with_reading"]) == ("ratios per tensor", pytest.approx(10))
+    assert (cut["reading"], cut["with_reading"]) == ("ratios per tensor", pytest.approx(25))
     data = {"format": "planezip-eval", "version": 1, "rows": rows}
     schema = Path(planezip.sim.__file__).parent / "schemas/eval.json"
     jsonschema.validate(data, json.loads(schema.read_text("utf-8")))
     text = markdown({**found, "deviations": rows, "discussion": [], "optimum": OPTIMUM})
-    assert "| mean, PlaneZip at 50% (%) | B | paper | 4.0 | 6.2 | ratios per tensor | 6.0 |" in text
+    assert "| mean, PlaneZip at 50% (%) | B | paper | 4.0 | 6.2 | ratios per tensor | 5.0 |" in text
 
 
 OPTIMUM = [{"optimum_ns": 10, "portfolio_ns": 11, "keeping_ns": 10}]
