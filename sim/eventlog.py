@@ -30,7 +30,7 @@ from planezip.sim.plan import Plan
 from planezip.sim.replay import SWAP, resident_source
 from planezip.sim.simulate import Outcome, Simulator
 
-__all__ = ["EVENTS_VERSION", "EventLog", "event_log", "host_bytes"]
+__all__ = ["EVENTS_VERSION", "EventLog", "event_log", "host_bytes", "load_events"]
 
 EVENTS_VERSION = 1
 _STALLS = ("operand", "memory")
@@ -48,6 +48,25 @@ class EventLog:
         data = {"format": "planezip-events", "version": EVENTS_VERSION}
         text = json.dumps({**data, "header": self.header, "events": self.events}, sort_keys=True)
         Path(path).write_text(text + "\n", "utf-8")
+
+
+def load_events(path: Path | str) -> EventLog:
+    """Read a log that :meth:`EventLog.save` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is none.
+    """
+    try:
+        data = json.loads(Path(path).read_text("utf-8"))
+        if (data["format"], data["version"]) != ("planezip-events", EVENTS_VERSION):
+            raise ValueError(f"not an event log of version {EVENTS_VERSION}")
+        return EventLog(dict(data["header"]), list(data["events"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(
+            f"{path}: cannot be read as an event log ({error}); `planezip plan --events` writes one"
+        ) from error
 
 
 def host_bytes(wire_bytes: int, chunk_bytes: int) -> int:

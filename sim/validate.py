@@ -1,6 +1,7 @@
 """Independent check of an event log (invariants of a valid schedule).
 
-Reads nothing but the log. Each finding names the invariant that is broken:
+Reads nothing but the log; ``python -m planezip.sim.validate FILE`` checks one that
+``planezip plan --events`` wrote. Each finding names the invariant that is broken:
 
 1 memory, 2 operands, 3 order, 4 queues, 5 transfers, 6 durations, 7 swap points,
 8 allocations, 9 time, 10 bounds, 12 replays, 13 host pool.
@@ -8,11 +9,13 @@ Reads nothing but the log. Each finding names the invariant that is broken:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import sys
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from planezip.sim.eventlog import EventLog
-from planezip.sim.schedule_error import need
+from planezip.sim.eventlog import EventLog, load_events
+from planezip.sim.schedule_error import ScheduleError, need
 from planezip.sim.validate_transfers import check_transfers
 
 __all__ = ["Summary", "validate"]
@@ -234,3 +237,30 @@ def _host_pool(log: EventLog) -> tuple[int, float]:
             peak, peak_used = held, used
     need(held == 0, 13, "the host pool is not empty at the end")
     return peak, 1 - peak_used / peak if peak else 0.0
+
+
+def main(arguments: list[str]) -> int:
+    """Check one file; exit code 1 for a broken schedule, 2 for a file that is no log."""
+    if len(arguments) != 1:
+        print("usage: python -m planezip.sim.validate EVENTS.json", file=sys.stderr)
+        return 2
+    try:
+        print(json.dumps(asdict(validate(load_events(arguments[0]))), indent=1))
+    except ScheduleError as error:
+        print(f"planezip: {arguments[0]}: {error}", file=sys.stderr)
+        return 1
+    except ValueError as error:
+        print(f"planezip: {error}", file=sys.stderr)
+        return 2
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        print(
+            f"planezip: {arguments[0]} is damaged ({type(error).__name__} {error}); "
+            "`planezip plan --events` writes an event log",
+            file=sys.stderr,
+        )
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planezip.sim.build_graph import build_graph
-from planezip.sim.eventlog import EventLog, event_log
+from planezip.sim.eventlog import EventLog, event_log, load_events
 from planezip.sim.plan import Decision
 from planezip.sim.schedule_error import ScheduleError
 from planezip.sim.simulate import Simulator
 from planezip.sim.synthetic import Builder
 from planezip.sim.trace import Trace
-from planezip.sim.validate import validate
+from planezip.sim.validate import main, validate
 from tests.small_traces import manual_plan, platform
 
 Log = EventLog
@@ -213,3 +216,38 @@ def test_damage_is_caught(good: Log, invariant: int, damage: Callable[[Log], Non
 def test_error_crosses_processes() -> None:
     error = pickle.loads(pickle.dumps(ScheduleError(3, "why")))
     assert (str(error), error.invariant) == ("invariant 3: why", 3)
+
+
+def test_a_log_is_checked_from_its_file(
+    good: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "events.json"
+    good.save(path)
+    assert load_events(path) == good
+    assert main([str(path)]) == 0
+    assert json.loads(capsys.readouterr().out) == asdict(validate(good))
+
+    def code(text: str) -> int:
+        path.write_text(text)
+        return main([str(path)])
+
+    text = path.read_text()
+    assert code(text.replace('"budget_bytes": 300', '"budget_bytes": 100')) == 1
+    assert "invariant 1: " in capsys.readouterr().err
+    wrong = (
+        "[]",
+        "",
+        "{}",
+        text[:-9],
+        text.replace('"ops"', '"oops"'),
+        text.replace('"op"', '"o"'),
+    )
+    for content in (
+        *wrong,
+        '{"format": "planezip-events", "version": 1, "header": 3, "events": 3}',
+    ):
+        assert code(content) == 2
+        error = capsys.readouterr().err
+        assert "planezip plan --events" in error
+        assert error.count("\n") == 1
+    assert main([]) == 2
