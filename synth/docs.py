@@ -35,6 +35,7 @@ def _number(value: float | None, places: int = 0) -> str:
 def _lanes(report: Mapping[str, Any]) -> str:
     lines = {
         "constraint, ps": lambda r: _number(r["constraint_ps"]),
+        "mapped for": lambda r: r["mapping"],
         "area without SRAM, um2": lambda r: _number(r["area_um2"]),
         "kGE": lambda r: _number(r["kge"], 1),
         "flip-flops": lambda r: _number(r["flip_flops"]),

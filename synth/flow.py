@@ -19,23 +19,22 @@ from amaranth.back import rtlil
 
 from planezip.synth.library import Library, SynthError
 
-__all__ = ["Constraint", "Netlist", "map_rtlil", "rtlil_text", "synthesise"]
+__all__ = ["SCRIPTS", "Constraint", "Netlist", "map_rtlil", "rtlil_text", "synthesise"]
 
 SRAM_BITS = 4096  # smaller memories are flip-flops
 CLOCK_GATE_BITS = 4  # flip-flops behind one enable, at least, for a gated clock
 _DONT_USE = ("HB*", "*DC*")  # hold buffers, decoupling
-# Of those tried the smallest that keeps the clock (docs/synth.md): resubstitution, mapping by area
-# flow, then buffers and sizes for the clock.
 _SMALLER = (
     "balance -l;resub -K 6 -l;rewrite -l;resub -K 6 -N 2 -l;refactor -l;resub -K 8 -l;balance -l;"
     "resub -K 8 -N 2 -l;rewrite -l;resub -K 10 -l;rewrite -z -l;resub -K 10 -N 2 -l;balance -l;"
     "resub -K 12 -l;refactor -z -l;resub -K 12 -N 2 -l;rewrite -z -l;balance -l;"
 )
-_ABC = (
-    f"strash;ifraig;scorr;dc2;{_SMALLER}{_SMALLER}&get -n;&dch -f;&nf;&put;"
-    "buffer -c;topo;stime -p;"
-    "upsize -D {d};dnsize -D {d};upsize -D {d};dnsize -D {d};stime -p"
-)
+_SIZES = "buffer -c;topo;stime -p;upsize -D {d};dnsize -D {d};upsize -D {d};dnsize -D {d};stime -p"
+SCRIPTS: Mapping[str, str] = {
+    "area": f"strash;ifraig;scorr;dc2;{_SMALLER}{_SMALLER}&get -n;&dch -f;&nf;&put;{_SIZES}",
+    "speed": f"strash;ifraig;scorr;dc2;dch -f;map -B 0.9 -D {{d}};topo;{_SIZES}",
+}
+"""ABC's scripts: the smaller one, and one that gives some percent of area for delay."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,12 @@ def rtlil_text(component: Any, module: str) -> str:
 
 
 def synthesise(
-    component: Any, module: str, library: Library, constraint: Constraint, folder: Path
+    component: Any,
+    module: str,
+    library: Library,
+    constraint: Constraint,
+    folder: Path,
+    mapping: str = "area",
 ) -> Netlist:
     """Map an Amaranth component to ``library``; files go to ``folder``, one per module.
 
@@ -106,7 +110,7 @@ def synthesise(
     SynthError
         If pyosys is missing or Yosys or ABC fails.
     """
-    return map_rtlil(rtlil_text(component, module), module, library, constraint, folder)
+    return map_rtlil(rtlil_text(component, module), module, library, constraint, folder, mapping)
 
 
 def map_rtlil(
@@ -115,9 +119,9 @@ def map_rtlil(
     library: Library,
     constraint: Constraint,
     folder: Path,
-    script: str = _ABC,
+    mapping: str = "area",
 ) -> Netlist:
-    """The same for RTLIL text with the top module ``module``."""
+    """The same for RTLIL text with the top module ``module``; ``mapping`` is one of SCRIPTS."""
     if importlib.util.find_spec("pyosys") is None:
         raise SynthError("pyosys is not installed: pip install pyosys")
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +141,7 @@ def map_rtlil(
     }
     files["source"].write_text(text)
     files["script"].write_text(
-        script.format(d=round(constraint.logic_share * constraint.period_ps)) + "\n"
+        SCRIPTS[mapping].format(d=round(constraint.logic_share * constraint.period_ps)) + "\n"
     )
     driver = f"set_driving_cell {library.buffer}\n" if library.buffer else ""
     files["ports"].write_text(f"{driver}set_load 1.0 [all_outputs]\n")

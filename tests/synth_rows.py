@@ -15,6 +15,7 @@ def made_up_row(name: str, area: float, path_ps: float, ghz: float) -> Row:
         corner="typical 1 V 25 C",
         node_nm=45,
         constraint_ps=1500.0,
+        mapping="area",
         area_um2=area,
         kge=area / 1000,
         flip_flops=1,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -53,11 +52,11 @@ def _shipped(folder: Path) -> Library:
     return library
 
 
-def _row(depth: int, folder: Path, **more: Any) -> tuple[measure.Row, bool]:
+def _row(depth: int, folder: Path, period_ps: float = 1500.0) -> tuple[measure.Row, bool]:
     library = _shipped(folder)
-    constraint = Constraint(1500.0, sram_out_ps=560.0, sram_set_up_ps=110.0)
+    constraint = Constraint(period_ps, sram_out_ps=560.0, sram_set_up_ps=110.0)
     text = rtlil_text(_Memory(depth), "memory")
-    return measure.measure("memory", text, library, node_of(library), constraint, folder, **more)
+    return measure.measure("memory", text, library, node_of(library), constraint, folder)
 
 
 @needs_opensta
@@ -92,6 +91,15 @@ def test_a_row_is_kept_until_something_changes(
     assert not _row(8, tmp_path)[1]  # other RTL
     monkeypatch.setattr(measure, "opensta_version", lambda: "another")
     assert not _row(16, tmp_path)[1]
+
+
+def test_mapped_for_speed_where_area_misses_the_clock(tmp_path: Path) -> None:
+    for period_ps, tried in ((1500.0, ["area"]), (150.0, ["area", "speed"])):
+        folder = tmp_path / f"{period_ps:g}"
+        row, _ = _row(16, folder, period_ps)
+        assert row.met is (len(tried) == 1)
+        assert row.mapping in tried
+        assert sorted(path.name for path in folder.glob("work/memory-*/*")) == tried
 
 
 def test_lanes_of_four(tmp_path: Path) -> None:
