@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planezip.model.format import BLOCK_BYTES, DEFAULT, PlaneCode, Tag
+from planezip.model.generate_values import constant, indices, mask, normal, ramps, relu
 from planezip.model.measure import measure
 
 __all__ = ["KINDS", "blocks", "mixed"]
@@ -188,13 +189,13 @@ def _special_floats(rng: Rng, count: int, w: int) -> Symbols:
     payload = rng.integers(1 << w, size=shape, dtype=np.uint64) & (
         (np.uint64(1) << shift) - np.uint64(1)
     )
-    normal = _normal(rng, count, w)
+    usual = normal(rng, count, w)
     special = [
         inf | payload,
         inf + np.zeros(shape, np.uint64),
         payload,
         np.zeros(shape, np.uint64),
-        normal,
+        usual,
     ]
     pick = rng.integers(len(special), size=shape)
     pick[rng.random(shape) < rng.random((count, 1))] = len(special) - 1
@@ -206,63 +207,6 @@ def _special_floats(rng: Rng, count: int, w: int) -> Symbols:
 def _random(rng: Rng, count: int, w: int) -> Symbols:
     """Uniform bits: no encoding helps, and whole chunks stay raw."""
     return rng.integers(1 << w, size=(count, DEFAULT.symbols(w)), dtype=np.uint64)
-
-
-# --- as in training -------------------------------------------------------------------
-
-
-def _float_bits(values: NDArray[np.float64], w: int) -> Symbols:
-    """Bits of float32, or of bfloat16 by cutting off the rest."""
-    return (values.astype(np.float32).view(np.uint32) >> np.uint32(32 - w)).astype(np.uint64)
-
-
-def _normal(rng: Rng, count: int, w: int) -> Symbols:
-    """Dense normal numbers of many scales and offsets."""
-    noise = rng.standard_normal((count, DEFAULT.symbols(w)))
-    scale = np.exp(rng.normal(-1, 2, (count, 1)))
-    offset = rng.normal(size=(count, 1)) * rng.choice([0, 1, 20], (count, 1))
-    return _float_bits((noise + offset) * scale, w)
-
-
-def _relu(rng: Rng, count: int, w: int) -> Symbols:
-    """Normal numbers behind a ReLU or ReLU6, of all densities."""
-    noise = rng.standard_normal((count, DEFAULT.symbols(w))) * np.exp(rng.normal(0, 1, (count, 1)))
-    kept = np.maximum(noise + rng.normal(0, 1.5, (count, 1)), 0)
-    return _float_bits(np.minimum(kept, rng.choice([6.0, 1e9], (count, 1))), w)
-
-
-def _mask(rng: Rng, count: int, w: int) -> Symbols:
-    """Byte masks with 0 to 100% zeros (dropout: 10%)."""
-    keep = rng.choice([0.02, 0.5, 0.9, 0.98], (count, 1))
-    return (rng.random((count, BLOCK_BYTES)) < keep).astype(np.uint8).view(f"<u{w // 8}")
-
-
-def _indices(rng: Rng, count: int, w: int) -> Symbols:
-    """64-bit indices: rising, repeating or random in a range."""
-    shape = (count, BLOCK_BYTES // 8)
-    base = rng.integers(1 << 40, size=(count, 1)) >> rng.integers(10, 40, (count, 1))
-    step = rng.integers(0, 1 << rng.integers(1, 12, (count, 1)), shape)
-    index = base + np.where(rng.random((count, 1)) < 0.7, np.cumsum(step, 1), step)
-    return index.astype("<i8").view(f"<u{w // 8}")
-
-
-def _constant(rng: Rng, count: int, w: int) -> Symbols:
-    """One value throughout, or a short period of values."""
-    period = rng.choice([1, 2, 4, 8], (count, 1))
-    values = rng.integers(1 << w, size=(count, 8), dtype=np.uint64)
-    return np.take_along_axis(values, np.arange(DEFAULT.symbols(w)) % period, axis=1)
-
-
-def _ramps(rng: Rng, count: int, w: int) -> Symbols:
-    """Rising numbers with noise in the low bits, zeros in front of them or behind."""
-    symbols = DEFAULT.symbols(w)
-    at = np.arange(symbols, dtype=np.uint64)
-    limit = np.uint64(1) << rng.integers(0, w // 2, (count, 1), dtype=np.uint64)
-    noise = rng.integers(1 << w, size=(count, symbols), dtype=np.uint64) % limit
-    base = rng.integers(1 << w, size=(count, 1), dtype=np.uint64)
-    ramp = base + at * rng.integers(0, 9, (count, 1), dtype=np.uint64) + noise
-    kept = (at < rng.integers(1, symbols + 1, (count, 1))) ^ (rng.random((count, 1)) < 0.5)
-    return kept * ramp & np.uint64((1 << w) - 1)
 
 
 def _raw_or_zvc(rng: Rng, count: int, w: int) -> Symbols:
@@ -277,12 +221,12 @@ def _ties(rng: Rng, count: int, w: int) -> Symbols:
     No block has RAW equal to DBX, BX or ZBX: no sum of plane codes gives 1024 bits. None
     with ZVC equal to DBX is known at w = 32.
     """
-    makers = [_nonzero, _relu, _MAKERS["codes-bx"], _MAKERS["max-control-zbx"]]
+    makers = [_nonzero, relu, _MAKERS["codes-bx"], _MAKERS["max-control-zbx"]]
     found: list[Symbols] = []
     ranks: list[NDArray[np.int64]] = []
     while len(found) == 0 or sum(map(len, found)) < count:
         pools = [maker(rng, 1000, w) for maker in makers]
-        pool = np.concatenate([*pools, _ramps(rng, 20_000, w), _raw_or_zvc(rng, 100, w)])
+        pool = np.concatenate([*pools, ramps(rng, 20_000, w), _raw_or_zvc(rng, 100, w)])
         sizes = measure(pool.astype(f"<u{w // 8}").view(np.uint8), w)
         least = sizes.bits == sizes.best_bits[:, None]
         for one, other in combinations(Tag, 2):
@@ -310,12 +254,12 @@ _MAKERS: dict[str, Callable[[Rng, int, int], Symbols]] = {
     "nonzero": _nonzero,
     "special-floats": _special_floats,
     "incompressible": _random,
-    "normal": _normal,
-    "relu": _relu,
-    "mask": _mask,
-    "indices": _indices,
-    "constant": _constant,
-    "ramps": _ramps,
+    "normal": normal,
+    "relu": relu,
+    "mask": mask,
+    "indices": indices,
+    "constant": constant,
+    "ramps": ramps,
     "ties": _ties,
 }
 
