@@ -14,7 +14,7 @@ from planezip.cli.options import add_threads
 from planezip.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from planezip.cli.files import Piece, Source
+    from planezip.cli.source import Piece, Source
 
 __all__ = ["add_parser", "run"]
 

@@ -13,7 +13,7 @@ from planezip.cli.progress import Progress
 from planezip.cli.report import CODEC, Measured, as_json, as_table
 
 if TYPE_CHECKING:
-    from planezip.cli.files import Source
+    from planezip.cli.source import Source
 
 __all__ = ["add_parser", "run"]
 

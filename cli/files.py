@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
-import os
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from planezip.cli.errors import CliError
+from planezip.cli.npy import npy_source, npz_source
+from planezip.cli.source import PIECE_BYTES, Piece, Source, damaged, map_pieces, regroup
 from planezip.model import container, decode_bytes, dtypes
 from planezip.model.directory import MAGIC
 from planezip.model.format import CHUNK_BYTES
 
-__all__ = ["PIECE_BYTES", "SAFETENSORS", "Piece", "Source", "in_bfloat16", "is_pz", "open_sources"]
+__all__ = ["SAFETENSORS", "in_bfloat16", "is_pz", "open_sources"]
 
-PIECE_BYTES = 4096 * CHUNK_BYTES
 FORMATS = ".npy, .npz, .safetensors or .pz"
 SAFETENSORS = {
     "BF16": "bfloat16",
@@ -44,40 +41,11 @@ SAFETENSORS = {
 }
 """Element types by the names of the safetensors format."""
 
-Piece = NDArray[np.uint8]
-
 
 def is_pz(path: str) -> bool:
     """Whether a file is of our own format."""
     with Path(path).open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
-
-
-@dataclass(frozen=True)
-class Source:
-    """A tensor in a file.
-
-    Attributes
-    ----------
-    file, name : str
-        Path of the file, and the tensor's name in it.
-    dtype : str
-    shape : tuple of int
-    pieces : callable
-        Yields the little-endian bytes in C order, uint8 [PIECE_BYTES], the last piece
-        shorter.
-    """
-
-    file: str
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    pieces: Callable[[], Iterator[Piece]]
-
-    @property
-    def raw_bytes(self) -> int:
-        """Bytes of the tensor."""
-        return math.prod(self.shape) * dtypes.dtype_of(self.dtype).itemsize
 
 
 @contextmanager
@@ -102,11 +70,11 @@ def open_sources(path: str, bits_as: str | None = None, threads: int = 1) -> Ite
         head = file.read(8)
     with ExitStack() as stack:
         if head.startswith(b"\x93NUMPY"):
-            yield [_npy(path, bits_as)]
+            yield [npy_source(path, bits_as)]
         elif head.startswith(b"PK"):
-            with _damaged(path):
+            with damaged(path):
                 archive = stack.enter_context(zipfile.ZipFile(path))
-            yield [_npz(path, archive, info, bits_as) for info in archive.infolist()]
+            yield [npz_source(path, archive, info, bits_as) for info in archive.infolist()]
         elif head == MAGIC:
             yield _pz(path, stack.enter_context(container.File(path)), threads)
         elif path.endswith(".safetensors"):
@@ -121,7 +89,7 @@ def in_bfloat16(source: Source) -> Source:
         return source
 
     def pieces() -> Iterator[Piece]:
-        return _regroup(_rounded(piece) for piece in source.pieces())
+        return regroup(_rounded(piece) for piece in source.pieces())
 
     return replace(source, dtype="bfloat16", pieces=pieces)
 
@@ -129,133 +97,6 @@ def in_bfloat16(source: Source) -> Source:
 def _rounded(piece: Piece) -> Piece:
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         return piece.view("<f4").astype(ml_dtypes.bfloat16).view(np.uint8)
-
-
-def _regroup(parts: Iterator[Piece]) -> Iterator[Piece]:
-    """Pieces of any length as pieces of ``PIECE_BYTES``."""
-    held: list[Piece] = []
-    size = 0
-    for part in parts:
-        while size + part.size >= PIECE_BYTES:
-            cut = PIECE_BYTES - size
-            yield np.concatenate([*held, part[:cut]]) if held else part[:cut]
-            held, size, part = [], 0, part[cut:]
-        if part.size:
-            held.append(part)
-            size += part.size
-    if held:
-        yield np.concatenate(held)
-
-
-@contextmanager
-def _damaged(what: str) -> Iterator[None]:
-    """Whatever NumPy and zipfile raise for damaged input, as one CliError."""
-    try:
-        yield
-    except CliError:
-        raise
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise CliError(f"{what}: damaged or not supported: {error}") from None
-
-
-# --- .npy and .npz --------------------------------------------------------------------
-
-
-def _npy(path: str, bits_as: str | None) -> Source:
-    with Path(path).open("rb") as file:
-        shape, fortran, dtype = _npy_header(file, path)
-        start = file.tell()
-        rest = os.fstat(file.fileno()).st_size - start
-    dtype = _plain(dtype, bits_as, path)
-    _check_length(path, shape, dtype, rest)
-
-    def in_order() -> Iterator[Piece]:
-        order: Any = "F" if fortran else "C"
-        return _array_pieces(np.memmap(path, dtype, "r", start, shape, order))
-
-    plain = not rest or (dtype.byteorder != ">" and not (fortran and len(shape) > 1))
-    pieces = _map_pieces(path, start, start + rest) if plain else in_order
-    return Source(path, Path(path).name.removesuffix(".npy"), dtypes.name_of(dtype), shape, pieces)
-
-
-def _npz(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo, bits_as: str | None) -> Source:
-    what = f"{path}: {info.filename}"
-    if not info.filename.endswith(".npy"):
-        raise CliError(f"{what} is not an array: is this an archive of numpy.savez?")
-    with _damaged(what), archive.open(info) as file:
-        shape, fortran, dtype = _npy_header(file, what)
-        start = file.tell()
-    dtype = _plain(dtype, bits_as, what)
-    _check_length(what, shape, dtype, info.file_size - start)
-
-    def read() -> Iterator[Piece]:
-        with _damaged(what), archive.open(info) as file:
-            file.read(start)
-            while data := file.read(PIECE_BYTES):
-                yield np.frombuffer(data, np.uint8)
-
-    def pieces() -> Iterator[Piece]:
-        if not fortran and dtype.byteorder != ">":
-            return _regroup(read())
-        flat = np.concatenate([*read()]) if info.file_size > start else np.empty(0, np.uint8)
-        return _array_pieces(flat.view(dtype).reshape(shape, order="F" if fortran else "C"))
-
-    return Source(path, info.filename.removesuffix(".npy"), dtypes.name_of(dtype), shape, pieces)
-
-
-def _npy_header(file: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    with _damaged(what):
-        version = np.lib.format.read_magic(file)
-        readers = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }
-        if version not in readers:
-            raise ValueError(f"version {version} of the .npy format")
-        shape, fortran, dtype = readers[version](file)
-        if any(n < 0 for n in shape):
-            raise ValueError(f"the shape is {shape}")
-    return shape, fortran, dtype
-
-
-def _plain(dtype: np.dtype[Any], bits_as: str | None, what: str) -> np.dtype[Any]:
-    """A dtype with a name of ours, or CliError."""
-    if dtype.hasobject:
-        raise CliError(
-            f"{what}: holds pickled Python objects, which are never loaded: save numbers"
-        )
-    if bits_as and dtype in (np.dtype("V2"), np.dtype("<u2")):
-        return dtypes.dtype_of(bits_as)
-    if dtype == np.dtype("V2"):
-        raise CliError(
-            f"{what}: 2-byte elements without a type: say --bits-as bfloat16 if they are"
-        )
-    try:
-        dtypes.name_of(dtype)
-    except TypeError as error:
-        raise CliError(f"{what}: {error}") from None
-    return dtype
-
-
-def _check_length(what: str, shape: tuple[int, ...], dtype: np.dtype[Any], rest: int) -> None:
-    need = math.prod(shape) * dtype.itemsize
-    if need != rest:
-        raise CliError(f"{what}: damaged: {need} bytes announced, {rest} there")
-
-
-def _array_pieces(array: NDArray[Any]) -> Iterator[Piece]:
-    """Little-endian bytes in C order; only an array in another order is copied whole."""
-    flat = array.reshape(-1)
-    step = PIECE_BYTES // array.itemsize
-    little = array.dtype.newbyteorder("<")
-    for k in range(0, flat.size, step):
-        part = np.ascontiguousarray(flat[k : k + step], little)
-        yield part.view(np.uint8)
-
-
-# --- .safetensors and .pz -------------------------------------------------------------
 
 
 def _safetensors(path: str) -> list[Source]:
@@ -276,19 +117,9 @@ def _safetensors(path: str) -> list[Source]:
             raise CliError(f"{path}: {name}: element type {entry['dtype']} is not supported")
         dtype = SAFETENSORS[entry["dtype"]]
         start, end = (8 + size + at for at in entry["data_offsets"])
-        pieces = _map_pieces(path, start, end)
+        pieces = map_pieces(path, start, end)
         sources.append(Source(path, name, dtype, tuple(entry["shape"]), pieces))
     return sources
-
-
-def _map_pieces(path: str, start: int, end: int) -> Callable[[], Iterator[Piece]]:
-    """Bytes ``start`` to ``end`` of a file, mapped piece by piece."""
-
-    def pieces() -> Iterator[Piece]:
-        for at in range(start, end, PIECE_BYTES):
-            yield np.memmap(path, np.uint8, "r", at, (min(PIECE_BYTES, end - at),))
-
-    return pieces
 
 
 def _pz(path: str, file: container.File, threads: int) -> list[Source]:

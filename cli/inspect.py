@@ -12,7 +12,7 @@ from planezip.cli.progress import Progress
 from planezip.cli.tables import table
 
 if TYPE_CHECKING:
-    from planezip.cli.files import Source
+    from planezip.cli.source import Source
     from planezip.model.container import File
 
 __all__ = ["add_parser", "run"]

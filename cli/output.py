@@ -11,7 +11,8 @@ from typing import IO, Any
 import numpy as np
 
 from planezip.cli.errors import CliError
-from planezip.cli.files import SAFETENSORS, Source
+from planezip.cli.files import SAFETENSORS
+from planezip.cli.source import Source
 from planezip.model import dtypes
 
 __all__ = ["WRITERS", "check_free"]

@@ -15,7 +15,7 @@ from planezip.cli.progress import Progress
 from planezip.cli.report import CODEC, Measured, as_json, as_table
 
 if TYPE_CHECKING:
-    from planezip.cli.files import Source
+    from planezip.cli.source import Source
     from planezip.model.registry import Encoding
 
 __all__ = ["add_parser", "measure", "run"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planezip.cli.tables import table
 
 if TYPE_CHECKING:
-    from planezip.cli.files import Source
+    from planezip.cli.source import Source
 
 __all__ = ["Measured", "as_json", "as_table"]
 

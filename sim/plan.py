@@ -7,10 +7,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from planezip.sim.graph import FIRST_BACKWARD, Arrays, Graph, Ints
+from planezip.sim.graph import Arrays, Graph, Ints
 from planezip.sim.replay import DROP, KEEP, SWAP
 
-__all__ = ["Decision", "InfeasibleError", "Plan", "keep_everything"]
+__all__ = ["Decision", "InfeasibleError", "Plan"]
 
 
 class Decision(IntEnum):
@@ -91,21 +91,3 @@ class Plan:
     def tensors(self, decision: Decision) -> list[int]:
         """Tensors with this decision."""
         return np.flatnonzero(self.state == decision).tolist()
-
-
-def keep_everything(graph: Graph) -> Plan:
-    """Plan without any eviction."""
-    count = graph.tensors
-    empty = np.zeros(0, np.int64)
-    return Plan(
-        name="keep",
-        state=np.zeros(count, np.int64),
-        arrives=graph.arrays.tensors[:, FIRST_BACKWARD].copy(),
-        order=empty,
-        last_need=np.full(count, -1, np.int64),
-        chain_bounds=np.zeros(count + 1, np.int64),
-        chain_ops=empty,
-        copy_ns=np.zeros(count, np.int64),
-        peak_bytes=graph.peak_bytes,
-        arrays=graph.arrays,
-    )

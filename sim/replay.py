@@ -36,10 +36,8 @@ __all__ = [
     "DROP",
     "KEEP",
     "SWAP",
-    "Chain",
     "Scratch",
     "chain",
-    "chain_of",
     "resident_source",
     "scratch",
 ]
@@ -205,22 +203,3 @@ def _peak(a, target, state, w, ops, stamp):  # type: ignore[no-untyped-def]
                 w.held_mark[s] = 0
                 held -= a.storages[s, SIZE]
     return peak
-
-
-class Chain(NamedTuple):
-    """Replay of one tensor: operators in order, tensors read, cost and own bytes."""
-
-    ops: tuple[int, ...]
-    leaves: tuple[int, ...]
-    cost_ns: int
-    peak_bytes: int
-
-
-def chain_of(graph: Graph, tensor: int, state: Ints) -> Chain | None:
-    """Chain of ``tensor``, or None if it cannot be rebuilt."""
-    w = scratch(graph)
-    chain(graph.arrays, tensor, state, w)
-    ops, leaves, cost, peak, ok = (int(x) for x in w.out)
-    if not ok or not ops:
-        return None
-    return Chain(tuple(w.ops[:ops].tolist()), tuple(w.leaves[:leaves].tolist()), cost, peak)

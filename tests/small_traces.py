@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from planezip.sim.engine_rate import Engine
 from planezip.sim.evict import cost_all
-from planezip.sim.graph import FIRST_BACKWARD, Graph
+from planezip.sim.graph import FIRST_BACKWARD, Graph, Ints
 from planezip.sim.liveness import draft, measure, memory
 from planezip.sim.plan import Decision, Plan
 from planezip.sim.platform import Platform
-from planezip.sim.replay import chain_of, scratch
+from planezip.sim.replay import chain, scratch
 from planezip.sim.synthetic import Builder
 from planezip.sim.trace import Trace
 
-__all__ = ["manual_plan", "platform", "three_layers"]
+__all__ = ["Chain", "chain_of", "keep_everything", "manual_plan", "platform", "three_layers"]
 
 
 def platform(link: float = 1.0, setup_ns: int = 0, engine: float = 0.0, chunk: int = 1) -> Platform:
@@ -77,3 +79,40 @@ def manual_plan(
         peak_bytes=int(m.peak.max()),
         arrays=a,
     )
+
+
+def keep_everything(graph: Graph) -> Plan:
+    """Plan without any eviction."""
+    count = graph.tensors
+    empty = np.zeros(0, np.int64)
+    return Plan(
+        name="keep",
+        state=np.zeros(count, np.int64),
+        arrives=graph.arrays.tensors[:, FIRST_BACKWARD].copy(),
+        order=empty,
+        last_need=np.full(count, -1, np.int64),
+        chain_bounds=np.zeros(count + 1, np.int64),
+        chain_ops=empty,
+        copy_ns=np.zeros(count, np.int64),
+        peak_bytes=graph.peak_bytes,
+        arrays=graph.arrays,
+    )
+
+
+class Chain(NamedTuple):
+    """Replay of one tensor: operators in order, tensors read, cost and own bytes."""
+
+    ops: tuple[int, ...]
+    leaves: tuple[int, ...]
+    cost_ns: int
+    peak_bytes: int
+
+
+def chain_of(graph: Graph, tensor: int, state: Ints) -> Chain | None:
+    """Chain of ``tensor``, or None if it cannot be rebuilt."""
+    w = scratch(graph)
+    chain(graph.arrays, tensor, state, w)
+    ops, leaves, cost, peak, ok = (int(x) for x in w.out)
+    if not ok or not ops:
+        return None
+    return Chain(tuple(w.ops[:ops].tolist()), tuple(w.leaves[:leaves].tolist()), cost, peak)

@@ -11,14 +11,13 @@ import pytest
 from planezip.sim.build_graph import build_graph
 from planezip.sim.eventlog import event_log
 from planezip.sim.graph import Graph
-from planezip.sim.plan import Decision, Plan, keep_everything
+from planezip.sim.plan import Decision, Plan
 from planezip.sim.platform import Platform
-from planezip.sim.replay import chain_of
 from planezip.sim.simulate import Outcome, Simulator
 from planezip.sim.synthetic import Builder
 from planezip.sim.trace import Trace, TraceError
 from planezip.sim.validate import validate
-from tests.small_traces import manual_plan, platform, three_layers
+from tests.small_traces import chain_of, keep_everything, manual_plan, platform, three_layers
 
 KEEP, SWAP, DROP = Decision
 X, A, B, C = range(4)  # tensors of three_layers
