@@ -16,89 +16,17 @@ positions, in the cycle before they are parsed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from planezip.hdl.summary import PlaneClass, plane_class
-from planezip.model.format import DEFAULT, Parameters, PlaneCode, log2_ceil
+from planezip.hdl.parser_shape import LONGEST, ParserShape, parse_codes
+from planezip.hdl.summary import PlaneClass
+from planezip.model.format import DEFAULT, Parameters
 
 __all__ = ["CodeParser", "ParserShape", "parse_codes"]
-
-_LONGEST = 5  # bits of the longest code but the zero run
-
-
-@dataclass(frozen=True)
-class ParserShape:
-    """Sizes of the code parser, in bits but for the first.
-
-    Attributes
-    ----------
-    planes : int
-        Planes parsed per cycle.
-    unit : int
-        Step of the window; divides every symbol width and number of symbols.
-    early : int
-        Plane of the cycle whose position decides how far the window moves.
-    span : int
-        One-hot start position.
-    codes : int
-        Positions where a code of a cycle can start.
-    window : int
-        Window at the first cycle of a block.
-    run_bits : tuple of int
-        Run field per symbol width.
-    """
-
-    planes: int
-    unit: int
-    early: int
-    span: int
-    codes: int
-    window: int
-    run_bits: tuple[int, ...]
-
-    @classmethod
-    def of(cls, parameters: Parameters, cycles: int = 4) -> ParserShape:
-        """Shape for ``cycles`` cycles per block."""
-        widest = parameters.symbol_bits[-1]
-        if parameters.symbol_bits[0] < 4:
-            raise ValueError(f"symbol_bits must be at least 4, not {parameters.symbol_bits!r}")
-        run_bits = tuple(log2_ceil(w) for w in parameters.symbol_bits)
-        planes = -(-widest // cycles)
-        unit = min(8, parameters.symbol_bits[0], parameters.symbols(widest))
-        early = max(planes - 3, 0)
-        span = unit + max(_LONGEST, 2 + run_bits[-1]) + _LONGEST * (planes - 1 - early)
-        codes = span + _LONGEST * (planes - 1)
-        window = max(span + _LONGEST * (widest - 1), codes) + 2 + run_bits[-1]
-        return cls(planes, unit, early, span, codes, -(-window // unit) * unit, run_bits)
-
-
-def parse_codes(bits: int, planes: int, run_bits: int) -> tuple[list[PlaneClass], int, bool]:
-    """Software model: class of each plane (top first), bits used, and whether a run is wrong.
-
-    ``bits`` has the first bit of the codes in bit 0. Reading stops at a run that does not
-    end below its first plane; the planes from there on are ZERO.
-    """
-    by_prefix = {code.prefix: code for code in PlaneCode}
-    classes: list[PlaneClass] = []
-    at = 0
-    while len(classes) < planes:
-        length = next(k for k in range(1, 6) if (bits >> at & ((1 << k) - 1), k) in by_prefix)
-        code = by_prefix[bits >> at & ((1 << length) - 1), length]
-        at += length
-        covers = 1
-        if code == PlaneCode.ZERO_RUN:
-            covers = planes - len(classes) - (bits >> at & ((1 << run_bits) - 1))
-            at += run_bits
-            if covers < 2:
-                classes += [plane_class(PlaneCode.ZERO)] * (planes - len(classes))
-                return classes, at, True
-        classes += [plane_class(code)] * covers
-    return classes, at, False
 
 
 class CodeParser(wiring.Component):
@@ -216,7 +144,7 @@ class CodeParser(wiring.Component):
                 ends.append(Signal(n, name=f"ends_{j}"))
                 m.d.comb += ends[j].eq(before & lands[j])
                 here = ones[-1] << 1 | threes[-1] << 3 | fives[-1] << 5 | after_run(ends[j])
-            at.append(Signal(n + _LONGEST, name=f"at_{j}"))
+            at.append(Signal(n + LONGEST, name=f"at_{j}"))
             m.d.comb += at[j].eq(here)
             if j < count:
                 for name, group, kind in (
@@ -231,7 +159,7 @@ class CodeParser(wiring.Component):
 
         # Position after this cycle (of a run that goes on: its own), and the move.
         goes_on = Signal(n)
-        end = Signal(n + _LONGEST)
+        end = Signal(n + LONGEST)
         front = Signal(n)
         early = seen[s.early - 1] & zero_run & ~_any(ends[: s.early + 1], n) if s.early else 0
         m.d.comb += [

@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.decoder_types import (
     BLOCKS_IN_FLIGHT,
+    CHUNKS_IN_FLIGHT,
     DecoderGeometry,
     block_end,
     decode_report,
@@ -21,7 +22,9 @@ from planezip.hdl.wires import wire
 from planezip.model.errors import ErrorCode
 from planezip.model.format import DEFAULT, Parameters, Tag
 
-__all__ = ["Emitter"]
+__all__ = ["END_BLOCKS", "Emitter"]
+
+END_BLOCKS = 5  # blocks that are between a block's end and its slots here
 
 
 class Emitter(wiring.Component):
@@ -34,6 +37,7 @@ class Emitter(wiring.Component):
     Parameters
     ----------
     parameters : Parameters
+    beats_per_block : int
 
     Attributes
     ----------
@@ -41,31 +45,30 @@ class Emitter(wiring.Component):
         A block enters the pipeline; it is its chunk's last one.
     room : Out(1)
         A block may enter.
-    end : In(:func:`planezip.hdl.decoder_types.block_end`), end_valid : In(1)
-        Per block, at any time before its beats.
+    end : In(:func:`planezip.hdl.decoder_types.block_end`)
+        In phase 3, ``END_BLOCKS`` blocks before the slots of the block end.
     phase : In(2)
-        Number of the beat.
-    valid : In(1), data : In(beat), misplaced : In(1), padding : In(1)
-        A beat; POSITION and PADDING faults seen with it.
+        Number of the slot.
+    valid : In(1), data : In(slot), misplaced : In(1), padding : In(1)
+        A slot of symbols; POSITION and PADDING faults seen with it.
     raw : Out(stream of :func:`planezip.hdl.decoder_types.decoded_beat`)
     report : Out(stream of :func:`planezip.hdl.decoder_types.decode_report`)
     """
 
-    def __init__(self, parameters: Parameters = DEFAULT) -> None:
-        self._geometry = g = DecoderGeometry(parameters)
+    def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
+        self._geometry = g = DecoderGeometry(parameters, beats_per_block)
         super().__init__(
             {
                 "begun": In(1),
                 "begun_last": In(1),
                 "room": Out(1),
                 "end": In(block_end(parameters)),
-                "end_valid": In(1),
                 "phase": In(2),
                 "valid": In(1),
-                "data": In(g.beat),
+                "data": In(g.slot),
                 "misplaced": In(1),
                 "padding": In(1),
-                "raw": Out(stream.Signature(decoded_beat(parameters))),
+                "raw": Out(stream.Signature(decoded_beat(parameters, beats_per_block))),
                 "report": Out(stream.Signature(decode_report(parameters))),
             }
         )
@@ -76,30 +79,39 @@ class Emitter(wiring.Component):
         p = g.parameters
         size = g.beat // 8
         depth = BLOCKS_IN_FLIGHT
-        ends = SyncFIFOBuffered(width=self.end.shape().size, depth=depth)
-        m.submodules.ends = ends
-        m.d.comb += [ends.w_data.eq(self.end), ends.w_en.eq(self.end_valid)]
-        end = data.View(block_end(p), ends.r_data)
+        end = self.end
+        for k in range(END_BLOCKS):
+            late = Signal(end.shape(), name=f"end_{k}", reset_less=True)
+            with m.If(self.phase == g.slots - 1):
+                m.d.sync += late.eq(end)
+            end = late
         m.submodules.beats = memory = Memory(shape=g.beat, depth=g.beats * depth, init=[])
         write, read = memory.write_port(), memory.read_port(domain="sync")
 
         # Beats in; faults of the block.
         block = Signal(range(depth))
+        part = min(8, g.slot)
+        starts = range(0, g.slot, part)
+        first = self.phase << (g.slot.bit_length() - 1)
         partial = end.last_of_tensor & (end.tail != 0)
-        first_byte = self.phase << (size.bit_length() - 1)
-        over = wire(m, Cat(partial & (end.tail <= first_byte + k) for k in range(size)), "over")
-        behind = Cat(bit.replicate(8) for bit in over)
+        over = wire(m, Cat(partial & (end.tail <= (first + k)[3:]) for k in starts), "over")
+        behind = Cat(bit.replicate(part) for bit in over)
         strays = wire(m, (self.data & behind).any() & ~end.bypass, "strays")
         misplaced, padding, tail = Signal(), Signal(), Signal()
-        last_beat = wire(m, self.valid & (self.phase == g.beats - 1), "last_beat")
+        last_beat = wire(m, self.valid & (self.phase == g.slots - 1), "last_beat")
         now_misplaced = misplaced | self.misplaced
         now_padding = padding | self.padding
         now_tail = tail | strays
+        kept = self.data & ~behind
+        per_beat = g.slots // g.beats  # slots
+        if per_beat == 2:
+            before = Signal(g.slot, reset_less=True)
+            m.d.sync += before.eq(kept)
+            kept = Cat(before, kept)
         m.d.comb += [
-            write.en.eq(self.valid),
-            write.addr.eq(Cat(self.phase, block)),
-            write.data.eq(self.data & ~behind),
-            ends.r_en.eq(last_beat),
+            write.en.eq(self.valid & (self.phase[0] if per_beat == 2 else 1)),
+            write.addr.eq(Cat(self.phase[per_beat - 1 :], block)),
+            write.data.eq(kept),
         ]
         with m.If(self.valid):
             m.d.sync += [
@@ -142,7 +154,7 @@ class Emitter(wiring.Component):
                     for k, now in zip(counts, now_counts, strict=True)
                 ],
             ]
-        reports = SyncFIFOBuffered(width=self.report.payload.shape().size, depth=depth)
+        reports = SyncFIFOBuffered(width=self.report.payload.shape().size, depth=CHUNKS_IN_FLIGHT)
         m.submodules.reports = reports
         report = data.View(decode_report(p), reports.w_data)
         extra = end.extra & (now_error == 0)
@@ -201,11 +213,11 @@ class Emitter(wiring.Component):
             ]
 
         # Credits.
-        blocks, chunks = Signal(range(depth + 1)), Signal(range(depth + 1))
+        blocks, chunks = Signal(range(depth + 1)), Signal(range(CHUNKS_IN_FLIGHT + 1))
         taken = self.report.valid & self.report.ready
         m.d.sync += [
             blocks.eq(blocks + self.begun - last_read),
             chunks.eq(chunks + self.begun_last - taken),
         ]
-        m.d.comb += self.room.eq((blocks != depth) & (chunks != depth))
+        m.d.comb += self.room.eq((blocks != depth) & (chunks != CHUNKS_IN_FLIGHT))
         return m

@@ -67,6 +67,7 @@ class Intake(wiring.Component):
     Parameters
     ----------
     parameters : Parameters
+    beats_per_block : int
 
     Attributes
     ----------
@@ -77,16 +78,17 @@ class Intake(wiring.Component):
     write : Out(1), row : Out
         Write ``wire.payload.data`` to this row of the ring (perhaps several times).
     oldest : In
-        Rows from this one on are still needed; one row always stays free.
+        Rows from this one on are still needed; one row always stays free. Follows ``release`` of
+        an entry two cycles after it was taken, or later.
     """
 
-    def __init__(self, parameters: Parameters = DEFAULT) -> None:
-        self._geometry = g = DecoderGeometry(parameters)
+    def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
+        self._geometry = g = DecoderGeometry(parameters, beats_per_block)
         super().__init__(
             {
                 "descriptor": In(stream.Signature(descriptor())),
                 "wire": In(stream.Signature(beat(g.wire // 8))),
-                "chunks": Out(stream.Signature(chunk_entry(parameters))),
+                "chunks": Out(stream.Signature(chunk_entry(parameters, beats_per_block))),
                 "write": Out(1),
                 "row": Out(g.row_bits),
                 "oldest": In(g.row_bits),
@@ -102,17 +104,17 @@ class Intake(wiring.Component):
 
         state = Signal(_State)
         row = Signal(g.row_bits)
-        before = Signal(8)  # last byte of the beat before
+        before = Signal(8, reset_less=True)  # last byte of the beat before
         # Offsets count from the start of the current beat.
-        high = Signal(range(chunk + 2 * size))  # of the header's upper byte
-        end = Signal(range(chunk + 2 * size))  # of the body's end
-        start = Signal(g.byte_bits)
-        body = Signal(range(chunk + 1))
+        high = Signal(range(chunk + 2 * size), reset_less=True)  # of the header's upper byte
+        end = Signal(range(chunk + 2 * size), reset_less=True)  # of the body's end
+        start = Signal(g.byte_bits, reset_less=True)
+        body = Signal(range(chunk + 1), reset_less=True)
         blocks = Signal(len(new.raw_bytes) - (block.bit_length() - 1) + 1)  # left
-        tail = Signal(range(block))
-        width = Signal(width_shape(p))
-        bypass, discard = Signal(), Signal()
-        error = Signal(4)
+        tail = Signal(range(block), reset_less=True)
+        width = Signal(width_shape(p), reset_less=True)
+        bypass, discard = Signal(reset_less=True), Signal(reset_less=True)
+        error = Signal(4, reset_less=True)
         drained = Signal()
 
         last = Signal()  # this chunk is the tensor's last one

@@ -13,13 +13,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from planezip.hdl.decoder_types import DecoderGeometry, parsed_block
+from planezip.hdl.decoder_types import parsed_block, slot_geometry
 from planezip.hdl.delta import width_shape
 from planezip.hdl.unpack import unpacked_slot
-from planezip.hdl.wires import any_of, wire
+from planezip.hdl.wires import any_of, registers, wire
 from planezip.model.format import DEFAULT, Parameters, Tag
 
-__all__ = ["PlaneRebuild", "expand", "expansion_moves", "rebuilt_slot"]
+__all__ = ["LATENCY", "PlaneRebuild", "expand", "expansion_moves", "rebuilt_slot"]
 
 LATENCY = 4
 
@@ -38,7 +38,7 @@ def rebuilt_slot(parameters: Parameters) -> data.StructLayout:
             "dbx": 1,
             "misplaced": 1,
             "padding": 1,
-            "data": unsigned(DecoderGeometry(parameters).beat),
+            "data": unsigned(slot_geometry(parameters).slot),
         }
     )
 
@@ -78,6 +78,7 @@ class PlaneRebuild(wiring.Component):
     Parameters
     ----------
     parameters : Parameters
+    beats_per_block : int
 
     Attributes
     ----------
@@ -90,12 +91,12 @@ class PlaneRebuild(wiring.Component):
         Slot 0 in phase 3.
     """
 
-    def __init__(self, parameters: Parameters = DEFAULT) -> None:
-        self._geometry = DecoderGeometry(parameters)
+    def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
+        self._geometry = slot_geometry(parameters)
         super().__init__(
             {
                 "phase": In(2),
-                "block": In(parsed_block(parameters)),
+                "block": In(parsed_block(parameters, beats_per_block)),
                 "slot": In(unpacked_slot(parameters)),
                 "planes": Out(rebuilt_slot(parameters)),
             }
@@ -107,7 +108,7 @@ class PlaneRebuild(wiring.Component):
         flags = {name: getattr(slot, name) for name in ("valid", "width", "order", "dbx")}
         # Planes.
         planes, erased, extra, misplaced = self._planes(m)
-        r = _registers(
+        r = registers(
             m,
             {
                 **flags,
@@ -121,11 +122,11 @@ class PlaneRebuild(wiring.Component):
             "planes",
         )
         # XOR from the top plane down.
-        above = Signal(g.symbols)
+        above = Signal(g.symbols, reset_less=True)
         start = wire(m, Mux(self.phase == 0, r.pop("extra"), above), "start")
         pre, lowest = self._chain(m, r["width"], r.pop("x"), r.pop("erased"), start, r["order"])
         m.d.sync += above.eq(lowest)
-        r = _registers(m, {**r, "pre": pre}, "xored")
+        r = registers(m, {**r, "pre": pre}, "xored")
         # Expansion, and room for the base.
         moves, kept = self._moves(m)
         pre = r.pop("pre")
@@ -133,14 +134,14 @@ class PlaneRebuild(wiring.Component):
         half = levels // 2
         for level in reversed(range(half, levels)):
             pre = self._move(m, pre, moves[level], level)
-        r = _registers(m, {**r, "pre": pre}, "expanded")
+        r = registers(m, {**r, "pre": pre}, "expanded")
         pre = r.pop("pre")
         for level in reversed(range(half)):
             pre = self._move(m, pre, moves[level], level)
         if moves:
-            pre = wire(m, pre & kept.replicate(g.beat // g.symbols), "kept")
+            pre = wire(m, pre & kept.replicate(g.slot // g.symbols), "kept")
         r["data"] = Mux(r["dbx"], self._with_base(r["width"], pre, r.pop("base")), pre)
-        r = _registers(m, r, "out")
+        r = registers(m, r, "out")
         m.d.comb += [Value.cast(getattr(self.planes, k)).eq(value) for k, value in r.items()]
         return m
 
@@ -150,7 +151,7 @@ class PlaneRebuild(wiring.Component):
         options = [
             Mux(
                 slot.width == i,
-                slot.data & Cat(slot.keep[k].replicate(w) for k in range(g.beat // w)),
+                slot.data & Cat(slot.keep[k].replicate(w) for k in range(g.slot // w)),
                 0,
             )
             for i, w in enumerate(g.parameters.symbol_bits)
@@ -169,7 +170,7 @@ class PlaneRebuild(wiring.Component):
             n, here = g.parameters.symbols(w), slot.width == i
             items = [
                 (slot.classes[3 * k : 3 * k + 3], slot.data[k * n : (k + 1) * n])
-                for k in range(w // g.beats)
+                for k in range(w // g.slots)
             ]
             items.append((Value.cast(slot.top), slot.extra[: n - 1]))
             made = []
@@ -177,11 +178,11 @@ class PlaneRebuild(wiring.Component):
                 plane, past = _plane(m, kind, piece, room[: len(piece)], field, n)
                 made.append(plane)
                 wrong.append(here & ~slot.order & past)
-            planes.append(Cat(made[:-1]) & here.replicate(g.beat))
+            planes.append(Cat(made[:-1]) & here.replicate(g.slot))
             extras.append(Mux(here, made[-1], 0))
         erased = Cat(
             slot.classes[3 * k + 2] & slot.classes[3 * k + 1] & ~slot.classes[3 * k]
-            for k in range(g.widest // g.beats)
+            for k in range(g.widest // g.slots)
         )
         return any_of(planes), erased, any_of(extras), Cat(wrong).any()
 
@@ -194,14 +195,14 @@ class PlaneRebuild(wiring.Component):
         for i, w in enumerate(g.parameters.symbol_bits):
             n = g.parameters.symbols(w)
             pre, above = [], start[:n]
-            for k in range(w // g.beats):
+            for k in range(w // g.slots):
                 plane = x[k * n : (k + 1) * n]
                 above = wire(m, (plane ^ above) & ~erased[k].replicate(n), "pre")
                 pre.append(above)
             here = width == i
-            options.append(Cat(pre) & (here & ~order).replicate(g.beat))
+            options.append(Cat(pre) & (here & ~order).replicate(g.slot))
             lowest.append(Mux(here, above, 0))
-        options.append(x & order.replicate(g.beat))
+        options.append(x & order.replicate(g.slot))
         return any_of(options), any_of(lowest)
 
     def _moves(self, m: Module) -> tuple[list[Value], Value]:
@@ -234,12 +235,12 @@ class PlaneRebuild(wiring.Component):
                 state[f"move_{level}"] = move
                 state["left"] = wire(m, (state["left"] ^ move) | (move >> (1 << level)), "left")
                 state["zeros"] = wire(m, state["zeros"] & ~parity, "zeros")
-            state = _registers(m, state, f"moves_{step}", self.phase == phase)
+            state = registers(m, state, f"moves_{step}", self.phase == phase)
         half = levels // 2
         upper = {k: state[f"move_{k}"] for k in range(half, levels)}
         lower = {k: state[f"move_{k}"] for k in range(half)}
-        used = _registers(m, upper, "upper", self.phase == 0)
-        late = _registers(m, {**lower, "mask": state["mask"]}, "lower", self.phase == 1)
+        used = registers(m, upper, "upper", self.phase == 0)
+        late = registers(m, {**lower, "mask": state["mask"]}, "lower", self.phase == 1)
         return [(late if k < half else used)[k] for k in range(levels)], late["mask"]
 
     def _apart(self, wide: Value, places: int) -> Value:
@@ -264,8 +265,8 @@ class PlaneRebuild(wiring.Component):
         options = []
         for i, w in enumerate(g.parameters.symbol_bits):
             n = g.parameters.symbols(w)
-            made = Cat(Cat(base[k], planes[k * n : (k + 1) * n - 1]) for k in range(w // g.beats))
-            options.append(made & (width == i).replicate(g.beat))
+            made = Cat(Cat(base[k], planes[k * n : (k + 1) * n - 1]) for k in range(w // g.slots))
+            options.append(made & (width == i).replicate(g.slot))
         return any_of(options)
 
 
@@ -282,16 +283,3 @@ def _plane(
     copied = ((kind == 0b000).replicate(len(piece)) & piece) | (kind == 0b100).replicate(len(piece))
     plane = wire(m, ((Cat(copied, Const(0, n + 1 - len(copied))) | point) & room)[:n], "plane")
     return plane, wire(m, (point & ~room).any(), "past")
-
-
-def _registers(
-    m: Module, values: dict[Any, Any], name: str, when: Value | None = None
-) -> dict[Any, Value]:
-    """``values`` one cycle later; with ``when`` those of the last such cycle."""
-    result: dict[Any, Value] = {}
-    for key, value in values.items():
-        value = Value.cast(value)
-        result[key] = signal = Signal(len(value), name=f"{name}_{key}")
-        with m.If(Const(1) if when is None else when):
-            m.d.sync += signal.eq(value)
-    return result

@@ -8,12 +8,12 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from planezip.hdl.decoder_types import DecoderGeometry
+from planezip.hdl.decoder_types import slot_geometry
 from planezip.hdl.delta import width_shape
 from planezip.hdl.wires import wire
 from planezip.model.format import DEFAULT, Parameters
 
-__all__ = ["RunningSum", "running_sum"]
+__all__ = ["LATENCY", "RunningSum", "running_sum"]
 
 LATENCY = 5
 
@@ -46,14 +46,14 @@ class RunningSum(wiring.Component):
     """
 
     def __init__(self, parameters: Parameters = DEFAULT) -> None:
-        self._geometry = g = DecoderGeometry(parameters)
+        self._geometry = g = slot_geometry(parameters)
         super().__init__(
             {
                 "first": In(1),
-                "data": In(g.beat),
+                "data": In(g.slot),
                 "width": In(width_shape(parameters)),
                 "on": In(1),
-                "sums": Out(g.beat),
+                "sums": Out(g.slot),
             }
         )
 
@@ -63,10 +63,12 @@ class RunningSum(wiring.Component):
         size = g.widest
         split = len(g.parameters.symbol_bits) == 2  # words may hold two symbols
         part = size // 2
-        count = g.beat // size
-        words: list[Value] = [self.data[k : k + size] for k in range(0, g.beat, size)]
+        count = g.slot // size
+        words: list[Value] = [self.data[k : k + size] for k in range(0, g.slot, size)]
         on: Value = self.on
         narrow: Value = (self.width == 0) if split else Const(0, 1)
+
+        steps = 0
 
         def spread(word: Value) -> Value:
             """What the words above must add: their last symbol's sum."""
@@ -84,11 +86,12 @@ class RunningSum(wiring.Component):
             return Cat(total[:part], total[part + 1 : size + 1])
 
         def step() -> None:
-            nonlocal words, on, narrow
-            held = Signal(g.beat + 2)
+            nonlocal words, on, narrow, steps
+            steps += 1
+            held = Signal(g.slot + 2, reset_less=True)
             m.d.sync += held.eq(Cat(*words, on, narrow))
-            words = [held[k : k + size] for k in range(0, g.beat, size)]
-            on, narrow = held[g.beat], held[g.beat + 1]
+            words = [held[k : k + size] for k in range(0, g.slot, size)]
+            on, narrow = held[g.slot], held[g.slot + 1]
 
         if split:
             words = [
@@ -96,7 +99,7 @@ class RunningSum(wiring.Component):
                 for word in words
             ]
         levels = count.bit_length() - 1
-        if levels == LATENCY - 2:  # else the narrow symbols have a level more instead
+        while steps + levels < LATENCY - 1:
             step()
         for level in range(levels):
             words = [
@@ -104,8 +107,10 @@ class RunningSum(wiring.Component):
                 for k, word in enumerate(words)
             ]
             step()
-        before = Signal(size)
+        before = Signal(size, reset_less=True)
         carry = wire(m, Mux(self.first, 0, before), "carry")
         words = [add(word, carry) for word in words]
-        m.d.sync += [before.eq(spread(words[-1])), self.sums.eq(Cat(words))]
+        sums = Signal(g.slot, reset_less=True)
+        m.d.sync += [before.eq(spread(words[-1])), sums.eq(Cat(words))]
+        m.d.comb += self.sums.eq(sums)
         return m

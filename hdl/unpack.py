@@ -14,13 +14,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from planezip.hdl.decoder_types import DecoderGeometry, parsed_block
-from planezip.hdl.wires import any_of, wire
+from planezip.hdl.decoder_types import GUARD_BITS, DecoderGeometry, parsed_block, slot_geometry
+from planezip.hdl.payload_reader import PayloadReader
+from planezip.hdl.wires import any_of, registers, wire
 from planezip.model.format import DEFAULT, Parameters, log2_ceil
 
-__all__ = ["GUARD_BITS", "Unpack", "pieces", "unpacked_slot"]
+__all__ = ["LATENCY", "Unpack", "pieces", "unpacked_slot"]
 
-GUARD_BITS = 8  # read before the payload: the padding of a chunk may end there
 LATENCY = 7  # cycles from a block to its first slot
 
 
@@ -31,17 +31,17 @@ def unpacked_slot(parameters: Parameters) -> data.StructLayout:
     zero); ``base``: a bit of DBX's base per plane; ``padding``: a bit of the chunk's
     padding is set.
     """
-    g = DecoderGeometry(parameters)
-    block = parsed_block(parameters)
-    planes = g.widest // g.beats
+    g = slot_geometry(parameters)
+    block = parsed_block(parameters, 2)
+    planes = g.widest // g.slots
     fields = ("valid", "width", "order", "dbx", "zbx", "top", "n", "field")
     return data.StructLayout(
         {
             **{name: block[name].shape for name in fields},
-            "data": unsigned(g.beat),
+            "data": unsigned(g.slot),
             "extra": unsigned(g.symbols - 1),
             "classes": unsigned(3 * planes),
-            "keep": unsigned(g.symbols // g.beats),
+            "keep": unsigned(g.symbols // g.slots),
             "base": unsigned(planes),
             "padding": 1,
         }
@@ -66,6 +66,7 @@ class Unpack(wiring.Component):
     Parameters
     ----------
     parameters : Parameters
+    beats_per_block : int
 
     Attributes
     ----------
@@ -73,20 +74,21 @@ class Unpack(wiring.Component):
     block : In(:func:`planezip.hdl.decoder_types.parsed_block`)
         Holds in phases 0 to 3.
     word : Out
-        In phases 1 to 3: first of the four words of the ring to be read.
+        In phases 1 to 3: first of the words of the ring to be read.
     data : In
         The banks, one cycle later.
     slot : Out(:func:`unpacked_slot`)
     """
 
-    def __init__(self, parameters: Parameters = DEFAULT) -> None:
-        self._geometry = g = DecoderGeometry(parameters)
+    def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
+        self._beats_per_block = beats_per_block
+        self._geometry = g = DecoderGeometry(parameters, beats_per_block)
         super().__init__(
             {
                 "phase": In(2),
-                "block": In(parsed_block(parameters)),
+                "block": In(parsed_block(parameters, beats_per_block)),
                 "word": Out(g.word_bits),
-                "data": In(g.wire),
+                "data": In(g.line),
                 "slot": Out(unpacked_slot(parameters)),
             }
         )
@@ -94,141 +96,156 @@ class Unpack(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         g = self._geometry
-        lengths = self._lengths(m)
+        m.submodules.reader = reader = PayloadReader(g.parameters, self._beats_per_block)
         # One cycle later: sums of the lengths, and the position of the slot.
-        r = _registers(m, {**self._fields(), **lengths}, "summed")
-        eighths = [r.pop(f"length_{k}") for k in range(8)]
-        pairs = [wire(m, eighths[k] + eighths[k + 1], "pair") for k in (0, 2, 4, 6)]
-        lower = wire(m, pairs[0] + pairs[1], "lower")
-        upper = wire(m, pairs[2] + pairs[3], "upper")
-        at = Signal(g.position_bits)
+        r: dict[str, Value] = registers(m, {**self._fields(), **self._lengths(m)}, "summed")
+        lengths = [r.pop(f"length_{k}") for k in range(g.pieces)]
+        upper, level = lengths[0], 0
+        while len(lengths) > 1:  # of the lower half, quarters, eighths
+            upper = lengths[-1]
+            r |= {f"shift_{level}_{k}": v for k, v in enumerate(lengths[::2])}
+            lengths = [
+                wire(m, lengths[k] + lengths[k + 1], "sum") for k in range(0, len(lengths), 2)
+            ]
+            level += 1
+        total = lengths[0]
+        r["upper"] = upper
+        at = Signal(g.position_bits, reset_less=True)
         extra = any_of([Mux(on, bits, 0) for on, bits in self._extra(r)])
         with m.If(self.phase == 0):
             m.d.sync += at.eq(self.block.start - GUARD_BITS)
         with m.Else():
-            m.d.sync += at.eq(at + extra + lower + upper)
-        window = self._window(m, at)
-
-        r |= {"lower": lower, "upper": upper, "pair_0": pairs[0], "pair_2": pairs[2]}
-        r |= {f"even_{k}": eighths[k] for k in (0, 2, 4, 6)}
-        r = _registers(m, r, "read")
-        # Aligned to units of 8 bits ...
-        before = Signal(g.position_bits)
-        m.d.sync += before.eq(at)
-        kept = GUARD_BITS + g.symbols - 1 + g.beat + 7
-        fine = 3
-        for level in range(fine, g.bank.bit_length() - 1):
-            window = wire(m, Mux(before[level], window >> (1 << level), window), "window")
-        r |= {"window": window[: kept + 7], "fine": before[:fine]}
-        r = _registers(m, r, "coarse")
-        # ... to the bit, the top plane split off.
-        window, shift = r.pop("window"), r.pop("fine")
-        for level in range(fine):
-            window = wire(m, Mux(shift[level], window >> (1 << level), window), "window")
-        guard, body = window[:GUARD_BITS], window[GUARD_BITS:kept]
-        size = g.beat + 7
-        main = [
-            (body >> bits)[:size] & on.replicate(size)
-            for on, bits in [*self._extra(r), (self._no_extra(r), 0)]
+            m.d.sync += at.eq(at + extra + total)
+        m.d.comb += [
+            reader.phase.eq(self.phase),
+            reader.at.eq(at),
+            reader.data.eq(self.data),
+            self.word.eq(reader.word),
         ]
-        outside = any_of(
-            [Mux(r["pad"] == k, guard[GUARD_BITS - k :].any(), 0) for k in range(1, 8)]
-        )
-        r["padding"] = r.pop("pad_below") & outside
-        r |= {"body": any_of(main), "extra": body[: g.symbols - 1]}
-        r = _registers(m, r, "aligned")
-        # Halves, quarters, eighths.
-        body, shift = r.pop("body"), r.pop("lower")
-        half = g.beat // 2
-        moved = _shifted(m, body, shift, half + 7)
-        r |= {"low": body[:half], "high": moved}
-        r = _registers(m, r, "halves")
-        quarter = half // 2
-        behind = _shifted(m, r["high"], r.pop("upper"), 7)
-        inside = any_of([Mux(r["pad"] == k, behind[:k].any(), 0) for k in range(1, 8)])
-        r["padding"] = r["padding"] | (r.pop("pad_above") & inside)
-        del r["pad"]
-        for name in ("low", "high"):
-            part = r.pop(name)
-            by = r.pop("pair_0" if name == "low" else "pair_2")
-            r[f"{name}_0"] = part[:quarter]
-            r[f"{name}_1"] = _shifted(m, part[:half], by, quarter)
-        r = _registers(m, r, "quarters")
-        eighth = quarter // 2
-        parts: list[Value] = []
-        whole = self._whole(r)
-        for k, name in enumerate(("low_0", "low_1", "high_0", "high_1")):
-            part = r.pop(name)
-            moved = _shifted(m, part, r.pop(f"even_{2 * k}"), eighth)
-            first, second = part[:eighth], Mux(whole, part[eighth:], moved)
-            for j, piece in enumerate((first, second)):
-                if 16 in g.parameters.symbol_bits:  # two symbols in an eighth
-                    pulled = r["order"] & (r["width"] == 0) & ~r["keep"][4 * k + 2 * j]
-                    piece = Cat(piece[:16], Mux(pulled, piece[:16], piece[16:]))
-                parts.append(piece)
-        r["data"] = Cat(parts)
-        r = _registers(m, r, "slot")
-        m.d.comb += [Value.cast(getattr(self.slot, name)).eq(value) for name, value in r.items()]
+        r = registers(m, r, "read")
+        # Aligned to units of 8 bits, then to the bit.
+        window: Value = reader.window
+        fine = min(3, len(reader.offset))
+        for k in range(fine, len(reader.offset)):
+            window = wire(m, Mux(reader.offset[k], window >> (1 << k), window), "window")
+        r |= {"window": window[: g.payload], "fine": reader.offset[:fine]}
+        r = registers(m, r, "coarse")
+        window, shift = r.pop("window"), r.pop("fine")
+        for k in range(fine):
+            window = wire(m, Mux(shift[k], window >> (1 << k), window), "window")
+        r = registers(m, self._split_off(r, window), "aligned")
+        return self._spread(m, r, level)
+
+    def _split_off(self, r: dict[str, Value], window: Value) -> dict[str, Value]:
+        """DBX's top plane and the padding below apart from the slot."""
+        g = self._geometry
+        guard, body = window[:GUARD_BITS], window[GUARD_BITS:]
+        size = g.slot + 7
+        main = [(body >> bits)[:size] & on.replicate(size) for on, bits in self._extra(r)]
+        main.append(body[:size] & (r["top"][0] ^ r["top"][2]).replicate(size))
+        outside = [Mux(r["pad"] == k, guard[GUARD_BITS - k :].any(), 0) for k in range(1, 8)]
+        r["padding"] = r.pop("pad_below") & any_of(outside)
+        return r | {"body": any_of(main), "extra": body[: g.symbols - 1]}
+
+    def _spread(self, m: Module, r: dict[str, Value], levels: int) -> Module:
+        """Halves, quarters, eighths: a cycle each; then the slot."""
+        g = self._geometry
+        parts = [r.pop("body")]
+        size = g.slot
+        for step, name in enumerate(("halves", "quarters", "slot")):
+            if step == 1:  # what lies behind the payload
+                rest = r.pop("upper")
+                behind = _shifted(m, parts[-1], rest, 7)
+                inside = [Mux(r["pad"] == k, behind[:k].any(), 0) for k in range(1, 8)]
+                r["padding"] = r["padding"] | (r.pop("pad_above") & any_of(inside))
+                del r["pad"]
+            if step < levels:
+                size //= 2
+                level = levels - 1 - step
+                more = 7 if step == 0 else 0
+                split: list[Value] = []
+                for k, part in enumerate(parts):
+                    places = r.pop(f"shift_{level}_{k}")
+                    moved = _shifted(m, part[: 2 * size + more], places, size + more)
+                    if level == 0:
+                        moved = Mux(self._whole(r), part[size : 2 * size + more], moved)
+                    split += [part[:size], moved]
+                parts = split
+            elif step == 1 or levels == 0:
+                parts = [part[:size] for part in parts]
+            if step == 2:
+                r["data"] = Cat(self._pulled(r, k, part) for k, part in enumerate(parts))
+            else:
+                r |= {f"part_{k}": part for k, part in enumerate(parts)}
+            r = registers(m, r, name)
+            if step < 2:
+                parts = [r.pop(f"part_{k}") for k in range(len(parts))]
+        m.d.comb += [Value.cast(getattr(self.slot, k)).eq(value) for k, value in r.items()]
         return m
 
-    def _narrow(self, width: Value, w: int) -> Value:
-        return width == self._geometry.parameters.symbol_bits.index(w)
+    def _pulled(self, r: dict[str, Value], number: int, piece: Value) -> Value:
+        """A piece of two symbols: the upper one in its place also where the lower is dropped."""
+        g = self._geometry
+        half = g.piece // 2
+        if half not in g.parameters.symbol_bits:
+            return piece
+        narrow = r["width"] == g.parameters.symbol_bits.index(half)
+        pulled = r["order"] & narrow & ~r["keep"][2 * number]
+        return Cat(piece[:half], Mux(pulled, piece[:half], piece[half:]))
 
     def _whole(self, r: dict[str, Value]) -> Value:
-        """Planes of two eighths."""
-        if 16 not in self._geometry.parameters.symbol_bits:
+        """Planes of two pieces."""
+        g = self._geometry
+        if g.piece // 2 not in g.parameters.symbol_bits:
             return Const(0, 1)
-        return ~r["order"] & self._narrow(r["width"], 16)
+        return ~r["order"] & (r["width"] == g.parameters.symbol_bits.index(g.piece // 2))
 
     def _lengths(self, m: Module) -> dict[str, Value]:
-        """Bits of the piece in each eighth of the slot."""
+        """Bits in each piece of the slot."""
         g, block = self._geometry, self.block
-        classes, keep = self._fields()["classes"], self._fields()["keep"]
+        fields = self._fields()
+        classes, keep = fields["classes"], fields["keep"]
         result: dict[str, Value] = {}
-        for k in range(8):
+        for k in range(g.pieces):
             options: list[Value] = []
             for i, w in enumerate(g.parameters.symbol_bits):
                 here = block.width == i
-                per_slot = w // g.beats
-                step = 8 // per_slot  # eighths of a plane
+                step = g.pieces * g.slots // w  # pieces of a plane
                 if k % step == 0:
                     c = classes[3 * (k // step) : 3 * (k // step) + 3]
-                    plane = Mux(~c[0] & ~c[2], block.n, Mux(c[0] & c[2], block.field, 0))
+                    plane = Mux(c[0] ^ c[2], 0, Mux(c[0], block.field, block.n))
                     options.append(Mux(here & ~block.order, plane, 0))
-                symbols = 32 // w
-                kept = Cat(keep[2 * k : 2 * k + 2]) if symbols == 2 else keep[k]
-                count = (kept[0] + kept[1]) if symbols == 2 else kept
+                each = g.piece // w
+                kept = keep[each * k : each * (k + 1)]
+                count = kept[0] + kept[1] if each == 2 else kept
                 options.append(Mux(here & block.order, count << log2_ceil(w), 0))
-            result[f"length_{k}"] = wire(m, any_of(options), "length")[:7]
+            length = wire(m, any_of(options), "length")
+            result[f"length_{k}"] = length[: (2 * g.piece).bit_length()]
         return result
 
     def _fields(self) -> dict[str, Value]:
         """What goes with the slot ``phase``."""
         g, block = self._geometry, self.block
-        planes = g.widest // g.beats
-        slots = [self.phase == k for k in range(g.beats)]
+        slots = [self.phase == k for k in range(g.slots)]
         classes, keep, base = [], [], []
+        bits = Value.cast(block.classes)
         for i, w in enumerate(g.parameters.symbol_bits):
-            here, n, per_slot = block.width == i, g.parameters.symbols(w) // g.beats, w // g.beats
-            bits = Value.cast(block.classes)
-            for k in range(g.beats):
+            here, n, planes = block.width == i, g.slot // w, w // g.slots
+            for k in range(g.slots):
                 on = here & slots[k]
-                classes.append(Mux(on, bits[3 * per_slot * k : 3 * per_slot * (k + 1)], 0))
+                classes.append(Mux(on, bits[3 * planes * k : 3 * planes * (k + 1)], 0))
                 keep.append(Mux(on, block.mask[n * k : n * (k + 1)], 0))
-                low = w - per_slot * (k + 1)
-                base.append(Mux(on, block.base[low : low + per_slot][::-1], 0))
-        slot = {
-            name: getattr(block, name)
-            for name in ("valid", "width", "order", "dbx", "zbx", "n", "field", "pad")
-        }
+                low = w - planes * (k + 1)
+                base.append(Mux(on, block.base[low : low + planes][::-1], 0))
+        names = ("valid", "width", "order", "dbx", "zbx", "n", "field", "pad")
         return {
-            **slot,
+            **{name: getattr(block, name) for name in names},
             "top": Mux(slots[0] & block.dbx, Value.cast(block.top), 0b001),
-            "classes": any_of(classes)[: 3 * planes],
-            "keep": any_of(keep)[: g.symbols // g.beats],
-            "base": any_of(base)[:planes],
+            "classes": any_of(classes)[: 3 * g.widest // g.slots],
+            "keep": any_of(keep)[: g.symbols // g.slots],
+            "base": any_of(base)[: g.widest // g.slots],
             "pad_below": block.pad_below & slots[0],
-            "pad_above": block.pad_above & slots[g.beats - 1],
+            "pad_above": block.pad_above & slots[g.slots - 1],
         }
 
     def _extra(self, r: dict[str, Value]) -> list[tuple[Value, int]]:
@@ -241,57 +258,6 @@ class Unpack(wiring.Component):
             result.append((here & ~top[0] & ~top[2], n))
             result.append((here & top[0] & top[2], log2_ceil(n)))
         return result
-
-    @staticmethod
-    def _no_extra(r: dict[str, Value]) -> Value:
-        top = r["top"]
-        return top[0] ^ top[2]
-
-    def _window(self, m: Module, at: Signal) -> Value:
-        """The four words that begin with the one of ``at``, one cycle later.
-
-        Slots 0 and 1 are read; slots 2 and 3 lie in the eight words from the start of
-        slot 1 on: the second four of them are read for slot 2, and what slot 3 needs is held.
-        """
-        g = self._geometry
-        bits = g.bank.bit_length() - 1
-        here = at[bits:]
-        second = Signal(g.word_bits)  # word of slot 1
-        before = Signal(g.word_bits)
-        held = Signal(g.wire)
-        m.d.sync += before.eq(here)
-        with m.If(self.phase == 2):
-            m.d.sync += second.eq(here)
-        m.d.comb += self.word.eq(Mux(self.phase == 3, second + 4, here))
-        past = wire(m, before - second, "past")[:3]  # slot 2 against slot 1
-        next_past = wire(m, here - second, "next_past")[:3]
-        banks: list[Value] = []
-        for b in range(4):
-            live = self.data[b * g.bank : (b + 1) * g.bank]
-            old = held[b * g.bank : (b + 1) * g.bank]
-            order = wire(m, (Const(b, 2) - second[:2])[:2], "order")
-            fresh = (self.phase == 2) | (self.phase == 3) | ((self.phase == 0) & (order < past))
-            banks.append(Mux(fresh, live, old))
-            with m.If((self.phase == 3) | ((self.phase == 0) & (order < next_past))):
-                m.d.sync += old.eq(live)
-        return wire(
-            m,
-            Cat(
-                any_of([banks[(k + b) % 4] & (before[:2] == b).replicate(g.bank) for b in range(4)])
-                for k in range(4)
-            ),
-            "words",
-        )
-
-
-def _registers(m: Module, values: dict[str, Any], name: str) -> dict[str, Value]:
-    """``values`` one cycle later."""
-    result: dict[str, Value] = {}
-    for key, value in values.items():
-        value = Value.cast(value)
-        result[key] = signal = Signal(len(value), name=f"{name}_{key}")
-        m.d.sync += signal.eq(value)
-    return result
 
 
 def _shifted(m: Module, value: Value, places: Value, size: int) -> Value:

@@ -1,8 +1,8 @@
 """Inverse transposition: planes of a block in, beats of symbols out, one register of a block.
 
-As in :mod:`planezip.hdl.transpose` the block is a square of tiles, one per slot and beat,
-and rows and columns swap from block to block, so that a block is written where the one
-before is read.
+As in :mod:`planezip.hdl.transpose` the block is a square of tiles, one per slot and beat. It
+moves down or to the right, in turn from block to block, so that a block enters while the one
+before leaves at the other side.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from planezip.hdl.decoder_types import DecoderGeometry
+from planezip.hdl.decoder_types import slot_geometry
 from planezip.hdl.delta import width_shape
 from planezip.hdl.wires import any_of, wire
 from planezip.model.format import DEFAULT, Parameters
@@ -42,7 +42,7 @@ class Untranspose(wiring.Component):
     Attributes
     ----------
     line : In(2)
-        Line that is written and read in this cycle: 0 to 3, over and over.
+        Line that enters and leaves in this cycle: 0 to 3, over and over.
     data : In(beat)
     width, order : In
         Of the block that is written: index of its width; whether it stays as it is.
@@ -51,21 +51,21 @@ class Untranspose(wiring.Component):
     """
 
     def __init__(self, parameters: Parameters = DEFAULT) -> None:
-        self._geometry = g = DecoderGeometry(parameters)
+        self._geometry = g = slot_geometry(parameters)
         super().__init__(
             {
                 "line": In(2),
-                "data": In(g.beat),
+                "data": In(g.slot),
                 "width": In(width_shape(parameters)),
                 "order": In(1),
-                "beat": Out(g.beat),
+                "beat": Out(g.slot),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         g = self._geometry
-        count, size = g.beats, g.beat // g.beats
+        count, size = g.slots, g.slot // g.slots
         across = Signal()  # lines are columns
         width, order = Signal.like(self.width), Signal()  # of the block that is read
         with m.If(self.line == count - 1):
@@ -74,22 +74,20 @@ class Untranspose(wiring.Component):
                 width.eq(self.width),
                 order.eq(self.order),
             ]
-        now = [self.line == k for k in range(count)]
+        # Each line moves the tiles one step on: down (lines are rows) or to the right.
         source = [wire(m, part, "part") for part in self._input()]
-        tiles = [[Signal(size, name=f"tile_{r}_{c}") for c in range(count)] for r in range(count)]
+        tiles = [
+            [Signal(size, name=f"tile_{r}_{c}", reset_less=True) for c in range(count)]
+            for r in range(count)
+        ]
+        end = count - 1
         for r in range(count):
             for c in range(count):
-                with m.If(Mux(across, now[c], now[r])):
-                    m.d.sync += tiles[r][c].eq(Mux(across, source[r], source[c]))
+                above = tiles[r - 1][c] if r else source[end - c]
+                left = tiles[r][c - 1] if c else source[end - r]
+                m.d.sync += tiles[r][c].eq(Mux(across, left, above))
         line = [
-            wire(
-                m,
-                any_of(
-                    [tiles[k][at] & (now[k] & ~across).replicate(size) for k in range(count)]
-                    + [tiles[at][k] & (now[k] & across).replicate(size) for k in range(count)]
-                ),
-                "line",
-            )
+            wire(m, Mux(across, tiles[end - at][end], tiles[end][end - at]), "line")
             for at in range(count)
         ]
         m.d.comb += self.beat.eq(self._output(line, width, order))
@@ -100,15 +98,15 @@ class Untranspose(wiring.Component):
 
     def _input(self) -> list[Value]:
         g = self._geometry
-        size = g.beat // g.beats
+        size = g.slot // g.slots
         tiles = []
-        for at in range(g.beats):
+        for at in range(g.slots):
             options = [self.data[at * size : (at + 1) * size] & self.order.replicate(size)]
             for i, w in enumerate(g.parameters.symbol_bits):
-                n, symbols = g.parameters.symbols(w), g.beat // w
+                n, symbols = g.parameters.symbols(w), g.slot // w
                 tile = Cat(
                     self.data[k * n + at * symbols : k * n + (at + 1) * symbols]
-                    for k in range(w // g.beats)
+                    for k in range(w // g.slots)
                 )
                 options.append(tile & (~self.order & (self.width == i)).replicate(size))
             tiles.append(any_of(options))
@@ -116,13 +114,13 @@ class Untranspose(wiring.Component):
 
     def _output(self, line: list[Value], width: Value, order: Value) -> Value:
         g = self._geometry
-        options = [Cat(line) & order.replicate(g.beat)]
+        options = [Cat(line) & order.replicate(g.slot)]
         for i, w in enumerate(g.parameters.symbol_bits):
-            symbols, planes = g.beat // w, w // g.beats
+            symbols, planes = g.slot // w, w // g.slots
             bits = [
                 line[p // planes][p % planes * symbols + k]
                 for k in range(symbols)
                 for p in range(w - 1, -1, -1)
             ]
-            options.append(Cat(bits) & (~order & (width == i)).replicate(g.beat))
+            options.append(Cat(bits) & (~order & (width == i)).replicate(g.slot))
         return any_of(options)

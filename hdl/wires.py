@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 
-__all__ = ["any_of", "parts_of", "rotated", "wire", "wires"]
+__all__ = ["any_of", "parts_of", "registers", "rotated", "wire", "wires"]
 
 
 def wire(m: Module, value: Value, name: str = "wire") -> Signal:
@@ -39,6 +40,27 @@ def any_of(values: Sequence[Value]) -> Value:
     result = values[0]
     for value in values[1:]:
         result = result | value
+    return result
+
+
+def registers(
+    m: Module, values: Mapping[Any, Any], name: str, when: Value | None = None
+) -> dict[Any, Signal]:
+    """``values`` one cycle later; with ``when`` those of the last such cycle.
+
+    Only a value called ``valid`` is reset.
+    """
+    result: dict[Any, Signal] = {}
+    for key, value in values.items():
+        value = Value.cast(value)
+        result[key] = signal = Signal(
+            unsigned(len(value)), name=f"{name}_{key}", reset_less=key != "valid"
+        )
+        if when is None:
+            m.d.sync += signal.eq(value)
+        else:
+            with m.If(when):
+                m.d.sync += signal.eq(value)
     return result
 
 

@@ -4,31 +4,22 @@
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import cocotb
 import pytest
 
-from planezip.hdl.decoder_types import decode_report, decoded_beat
-from planezip.hdl.decompressor import DecompressorLane
+from planezip.hdl.decompressor import LATENCY_CYCLES, DecompressorLane
 from planezip.hdl.export import verilog
-from planezip.hdl.framer import width_of
-from planezip.hdl.intake import entries
-from planezip.hdl.types import ElementType, Mode, beat, descriptor
-from planezip.model import reference
+from planezip.hdl.types import ElementType, Mode
 from planezip.model.errors import ErrorCode, StreamError
-from planezip.model.format import DEFAULT, HEADER_BYTES, TAG_BITS, Parameters, Tag
-from planezip.model.reference import bits_of, decode_tensor, encode_tensor, number_of
-from tb.bench import Bench
-from tb.blocks import random_block
-from tb.legal import STYLES, LegalBlock, broken, chunk_of, legal_chunk
+from planezip.model.format import DEFAULT, Parameters, Tag
+from planezip.model.reference import bits_of, decode_tensor
+from tb.decoder_bench import DecoderBench, Job, block_bytes, legal_job, random_job
+from tb.legal import STYLES, LegalBlock, broken, chunk_of
 from tb.run import Sources, build, default_simulator, icarus_missing, run_tests
 
-LATENCY_CYCLES = 37  # last wire beat of a chunk to its first raw beat, at most
 BLOCK = 128
 BEAT = 32
 SMALL = Parameters(64, (16, 32), 4)  # chunks of four blocks: the whole lane in short tensors
@@ -39,164 +30,19 @@ CASES = {
     "32": Parameters(32, (32,), 2),
     "no_zbx": Parameters(64, (16, 32), 2, frozenset({Tag.RAW, Tag.ZVC, Tag.DBX, Tag.BX})),
     "no_planes": Parameters(64, (16, 32), 2, frozenset({Tag.RAW, Tag.ZVC})),
+    "16x16": Parameters(32, (8, 16), 4),
+    "8x8": Parameters(8, (8,), 2),
+    "4x4": Parameters(4, (4,), 2),
 }
-DTYPES = [ElementType.BFLOAT16, ElementType.FLOAT16, ElementType.FLOAT32, ElementType.INT8]
+BEATS = {"4x4": 2}  # others: 4
 
 
-@dataclass(frozen=True)
-class Job:
-    """A tensor's stream and how it is to be read."""
-
-    stream: bytes
-    raw_bytes: int
-    dtype: ElementType
-    mode: Mode = Mode.STREAM
-
-
-def random_job(
-    rng: random.Random, size: int, p: Parameters, mode: Mode = Mode.STREAM, noise: float = 0.2
-) -> Job:
-    """Blocks of random kinds; some chunks are noise, so that they are stored raw."""
-    dtype = rng.choice(DTYPES)
-    w = p.symbol_bits[width_of(dtype, p)]
-    made = bytearray()
-    while len(made) < size:
-        if len(made) % (p.chunk_bits // 8) == 0:
-            stored = rng.random() < noise
-        made += rng.randbytes(BLOCK) if stored else random_block(rng, w, p)
-    raw = bytes(made[:size])
-    return Job(raw if mode == Mode.BYPASS else encode_tensor(raw, w, p), size, dtype, mode)
-
-
-def outcome(job: Job, p: Parameters) -> Iterator[tuple[bytes, int, int, int]]:
-    """``(data, good blocks, error, block)`` per chunk, from the reference, chunk by chunk."""
-    w = p.symbol_bits[width_of(job.dtype, p)]
-    chunk = p.chunk_bits // 8
-    found = entries(job.stream, job.raw_bytes, job.mode, p)
-    for k, (body, error, extra) in enumerate(found):
-        size = min(chunk, job.raw_bytes - k * chunk)
-        blocks = -(-size // BLOCK)
-        if body is None:
-            yield bytes(size), 0, int(error), 0
-            continue
-        if job.mode == Mode.BYPASS:
-            yield body, blocks, ErrorCode.EXTRA if extra else 0, 0
-            continue
-        part = len(body).to_bytes(HEADER_BYTES, "little") + body
-        try:
-            yield decode_tensor(part, size, w, p), blocks, ErrorCode.EXTRA if extra else 0, 0
-        except StreamError as fault:
-            yield b"", fault.block, int(fault.code), fault.block
-
-
-def good_part(job: Job, chunk: int, blocks: int, p: Parameters) -> tuple[bytes, list[int]]:
-    """The first ``blocks`` blocks of a chunk, and the blocks per encoding."""
-    w = p.symbol_bits[width_of(job.dtype, p)]
-    body = entries(job.stream, job.raw_bytes, job.mode, p)[chunk][0] or b""
-    tags = [0] * len(Tag)
-    size = min(p.chunk_bits // 8, job.raw_bytes - chunk * p.chunk_bits // 8)
-    padded = -(-size // BLOCK) * BLOCK
-    if job.mode == Mode.BYPASS or len(body) == padded:
-        tags[Tag.RAW] = blocks
-        return body[: blocks * BLOCK], tags
-    bits = bits_of(int.from_bytes(body, "little"), 8 * len(body))
-    f, g = 0, len(bits)
-    data = bytearray()
-    for k in range(blocks):
-        block = reference._Block(bits, f, g, k % 2 == 1)
-        tag = [bits[g - 1 - i] if k % 2 else bits[f + i] for i in range(TAG_BITS)]
-        tags[number_of(tag)] += 1
-        symbols, length = reference._decode_block(block, w, p, reference._Fail(0, k))
-        f, g = (f, g - length) if k % 2 else (f + length, g)
-        number = sum(s << i * w for i, s in enumerate(symbols))
-        data += number.to_bytes(BLOCK, "little")
-    return bytes(data), tags
-
-
-class DecoderBench(Bench):
-    """Lane with its four ports; expects what the reference codec says."""
-
-    def __init__(self, dut: Any) -> None:
-        super().__init__(dut)
-        self.parameters: Parameters = self.arguments["parameters"]
-        p = self.parameters
-        pauses = self.arguments.get("pauses", ["never", "never"])
-        self.descriptors = self.source("descriptor", descriptor(), pauses[0])
-        self.wire = self.source("wire", beat(2 * BEAT), pauses[0])
-        self.raw = self.sink("raw", decoded_beat(p), pauses[1])
-        self.reports = self.sink("report", decode_report(p), pauses[1])
-        self.faults = 0
-
-    def send(self, job: Job, label: str = "") -> None:
-        """Queue a tensor and what must come out."""
-        p = self.parameters
-        self.descriptors.send(
-            {"dtype": job.dtype, "raw_bytes": job.raw_bytes, "mode": job.mode, "tag": 0}
-        )
-        starts = range(0, len(job.stream), 2 * BEAT) if job.raw_bytes else ()
-        for at in starts or ([0] if job.raw_bytes else []):
-            part = job.stream[at : at + 2 * BEAT]
-            noise = self.rng.randbytes(2 * BEAT - len(part))  # behind the end: ignored
-            last = int(at + 2 * BEAT >= len(job.stream))
-            number = int.from_bytes(part + noise, "little")
-            self.wire.send({"data": number, "bytes": len(part), "last": last})
-        chunk = p.chunk_bits // 8
-        outcomes = list(outcome(job, p))
-        if job.mode != Mode.BYPASS and job.raw_bytes:
-            self.check_reference(job, outcomes)
-        for k, (data, good, error, block) in enumerate(outcomes):
-            last = int(k == len(outcomes) - 1)
-            size = min(chunk, job.raw_bytes - k * chunk)
-            found, tags = good_part(job, k, good, p)
-            data = data if not error or error == ErrorCode.EXTRA else found
-            body = entries(job.stream, job.raw_bytes, job.mode, p)[k][0]
-            self.faults += bool(error)
-            self.reports.expect(
-                {
-                    "body_bytes": len(body or b""),
-                    "blocks": tags,
-                    "raw": int(
-                        body is not None
-                        and (job.mode == Mode.BYPASS or len(body) == -(-size // BLOCK) * BLOCK)
-                    ),
-                    "last": last,
-                    "error": error,
-                    "block": block,
-                },
-                label=label,
-            )
-            for at in range(0, size if job.mode != Mode.MEASURE else 0, BEAT):
-                count = min(BEAT, size - at)
-                bad = int(at // BLOCK >= good)
-                part = b"" if bad else data[at : at + count]
-                self.raw.expect(
-                    {
-                        "data": int.from_bytes(part, "little"),
-                        "bytes": count,
-                        "last": int(last and at + BEAT >= size),
-                        "bad": bad,
-                    },
-                    label=label,
-                )
-
-    def check_reference(self, job: Job, outcomes: list[tuple[bytes, int, int, int]]) -> None:
-        """The first fault of the tensor is the one that the reference reports."""
-        faults = [(error, k, block) for k, (_, _, error, block) in enumerate(outcomes) if error]
-        w = self.parameters.symbol_bits[width_of(job.dtype, self.parameters)]
-        first = []
-        try:
-            decode_tensor(job.stream, job.raw_bytes, w, self.parameters)
-        except StreamError as fault:
-            first = [(fault.code, fault.chunk, fault.block)]
-        assert faults[:1] == first
-
-
-def lengths(p: Parameters) -> list[int]:
+def lengths(p: Parameters, beat: int) -> list[int]:
     """Tensor lengths around every boundary, in bytes."""
-    chunk = p.chunk_bits // 8
-    marks = (BEAT, BLOCK, 2 * BLOCK, chunk - BLOCK, chunk, chunk + BLOCK, 2 * chunk)
+    chunk, block = p.chunk_bits // 8, block_bytes(p)
+    marks = (beat, block, 2 * block, chunk - block, chunk, chunk + block, 2 * chunk)
     near = {mark + k for mark in marks for k in (-1, 0, 1)}
-    return [0, *sorted(near), 3 * chunk + 5]
+    return [0, *sorted(size for size in near if size > 0), 3 * chunk + 5]
 
 
 @cocotb.test()
@@ -204,24 +50,14 @@ async def mixed_tensors(dut: Any) -> None:
     bench = DecoderBench(dut)
     p, rng = bench.parameters, bench.rng
     await bench.reset()
-    sizes = [size for size in lengths(p) if size <= bench.arguments["most_bytes"]]
+    every = lengths(p, bench.beat_bytes) * bench.arguments.get("passes", 1)
+    sizes = [size for size in every if size <= bench.arguments["most_bytes"]]
     rng.shuffle(sizes)
     for k, size in enumerate(sizes):
         mode = rng.choices(list(Mode), (6, 1, 1))[0]
         bench.send(random_job(rng, size, p, mode), f"tensor {k}, {size} bytes, {mode.name}")
     await bench.finish()
     assert not bench.faults
-
-
-def legal_job(rng: random.Random, size: int, p: Parameters, style: str) -> Job:
-    """A tensor of chunks that the encoder would not write."""
-    dtype = rng.choice(DTYPES)
-    w = p.symbol_bits[width_of(dtype, p)]
-    made = b""
-    for at in range(0, size, p.chunk_bits // 8):
-        blocks = min(p.blocks_per_chunk, (size - at) // BLOCK)
-        made += legal_chunk(rng, blocks, w, p, style)
-    return Job(made, size, dtype)
 
 
 def limit_cycles(size: int) -> int:
@@ -291,11 +127,12 @@ async def broken_streams(dut: Any) -> None:
     while bench.faults < bench.arguments["faults"]:
         count += 1
         mode = rng.choices(list(Mode), (8, 1, 1))[0]
-        size = rng.randint(1, 2 * min(4, p.blocks_per_chunk) * BLOCK)
+        block = block_bytes(p)
+        size = rng.randint(1, 2 * min(4, p.blocks_per_chunk) * block)
         if rng.randrange(2) or mode == Mode.BYPASS:
             job = random_job(rng, size, p, mode)
         else:
-            job = legal_job(rng, -(-size // BLOCK) * BLOCK, p, rng.choice(STYLES))
+            job = legal_job(rng, size + -size % block, p, rng.choice(STYLES))
         stream = broken(rng, job.stream)
         bench.send(Job(stream, job.raw_bytes, job.dtype, job.mode), f"job {count}, {mode.name}")
     await bench.finish()
@@ -349,7 +186,8 @@ async def every_fault(dut: Any) -> None:
 @cache
 def sources(case: str) -> Sources:
     """The lane's Verilog; its export takes longer than most of the tests."""
-    text = verilog(DecompressorLane(CASES[case]), "decompressor_lane", flatten=True)
+    lane = DecompressorLane(CASES[case], BEATS.get(case, 4))
+    text = verilog(lane, "decompressor_lane", flatten=True)
     return Sources("decompressor_lane", {"decompressor_lane.v": text})
 
 
@@ -358,7 +196,7 @@ def run_lane(case: str, testcase: str, **arguments: Any) -> None:
         pytest.skip(f"SKIPPED ON ICARUS: {icarus_missing()}")
     simulator = default_simulator()
     folder = build(sources(case), simulator)
-    every = {"parameters": CASES[case], **arguments}
+    every = {"parameters": CASES[case], "beats_per_block": BEATS.get(case, 4), **arguments}
     assert (
         run_tests(folder, sources(case), simulator, __name__, arguments=every, testcase=testcase)
         == 1
@@ -368,7 +206,8 @@ def run_lane(case: str, testcase: str, **arguments: Any) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_tensors(case: str) -> None:
     most = 3000 if CASES[case].blocks_per_chunk == 32 else 10_000
-    run_lane(case, "mixed_tensors", most_bytes=most)
+    passes = 1 if CASES[case].block_bits == DEFAULT.block_bits else 8
+    run_lane(case, "mixed_tensors", most_bytes=most, passes=passes)
 
 
 @pytest.mark.parametrize("case", ["chunks_of_4", "16", "32"])
@@ -381,8 +220,9 @@ def test_stalls(pauses: tuple[str, str]) -> None:
     run_lane("chunks_of_4", "mixed_tensors", most_bytes=10_000, pauses=list(pauses))
 
 
-def test_broken_streams() -> None:
-    run_lane("chunks_of_4", "broken_streams", faults=120)
+@pytest.mark.parametrize("case", ["chunks_of_4", "16x16", "8x8", "4x4"])
+def test_broken_streams(case: str) -> None:
+    run_lane(case, "broken_streams", faults=120)
 
 
 def test_every_fault() -> None:
