@@ -12,7 +12,7 @@ from pathlib import Path
 from planezip.model.format import DEFAULT
 from planezip.synth import make_library, sweep
 from planezip.synth.activity import icarus, kept_activities
-from planezip.synth.flow import Constraint, rtlil_text
+from planezip.synth.flow import SCRIPTS, Constraint, rtlil_text
 from planezip.synth.library import Library, SynthError, read_libraries
 from planezip.synth.measure import Row, measure
 from planezip.synth.modules import LANES, MODULES
@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         ]
         if arguments.sweep:
             return _sweep(chosen, folder, arguments.jobs)
-        rows = run(names, chosen, folder, arguments.jobs)
+        mappings = [arguments.mapping] if arguments.mapping else list(SCRIPTS)
+        rows = run(names, chosen, folder, arguments.jobs, mappings)
         print(table(rows))
         write(document(rows, chosen), arguments.output)
     except (SynthError, OSError) as error:
@@ -77,6 +78,7 @@ def run(
     libraries: Sequence[tuple[Library, Node, Constraint]],
     folder: Path,
     jobs: int,
+    mappings: Sequence[str] = tuple(SCRIPTS),
 ) -> list[Row]:
     """Rows of the modules in the libraries, in order; progress goes to the error stream."""
     print(f"{len(names)} modules, {len(libraries)} libraries", file=sys.stderr, flush=True)
@@ -86,7 +88,7 @@ def run(
         power = None
         if name in LANES and icarus():
             power = partial(kept_activities, MODULES[name], name, text(name), folder)
-        return measure(name, text(name), library, node, constraint, folder, power)
+        return measure(name, text(name), library, node, constraint, folder, power, mappings)
 
     done: dict[tuple[int, str], Row] = {}
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of Yosys or OpenSTA
@@ -119,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--module", action="append", help="only this module; may be repeated")
     parser.add_argument("--sweep", action="store_true", help="encodings, widths, lanes")
+    parser.add_argument("--mapping", choices=SCRIPTS, help="default: speed where area is too slow")
     parser.add_argument("--period-ps", type=float, help="clock instead of the node's own")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--output", type=Path, default=Path("build/synth/report.json"))

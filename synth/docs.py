@@ -195,8 +195,9 @@ def tables(report: Mapping[str, Any], sweep: Sequence[Mapping[str, str]] | None)
 def replaced(page: str, found: Mapping[str, str]) -> str:
     """The page with the tables of ``found`` in their places."""
     for name, text in found.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.S)
-        page = pattern.sub(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page)
+        place = re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", page, re.S)
+        if place is not None:
+            page = f"{page[: place.start(1)]}{text}\n{page[place.end(1) :]}"
     return page
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from pathlib import Path
@@ -77,6 +77,7 @@ def measure(
     constraint: Constraint,
     folder: Path,
     activities: Callable[[], Activities] | None = None,
+    mappings: Sequence[str] = tuple(SCRIPTS),
 ) -> tuple[Row, bool]:
     """The row of the module ``name`` with the RTLIL ``text``, and whether it was cached.
 
@@ -84,12 +85,12 @@ def measure(
     tools (this flow's own text included). ``activities`` gives those of :mod:`activity`
     if power is wanted and the library and the tools can tell it.
 
-    The module is mapped for area; if that misses the clock, for speed. The row is of the
-    first netlist that meets the clock, or of the faster one.
+    The module is mapped by the ``mappings`` in turn, for area and, if that misses the clock, for
+    speed. The row is of the first netlist that meets the clock, or of the faster one.
     """
     if not library.power or not opensta():
         activities = None
-    key = _key(name, text, library, constraint, activities is not None)
+    key = _key(name, text, library, constraint, activities is not None, mappings)
     path = folder / "cache" / f"{name}-{key[:32]}.json"
     if path.exists():
         kept = json.loads(path.read_text())
@@ -98,7 +99,7 @@ def measure(
     found = None if activities is None else activities()
     work = folder / "work" / f"{name}-{key[:12]}"  # others may run at the same time
     rows: list[Row] = []
-    for mapping in SCRIPTS:
+    for mapping in mappings:
         netlist = map_rtlil(text, name, library, constraint, work / mapping, mapping)
         rows.append(_row(netlist, mapping, library, node, constraint, found))
         if rows[-1].met:
@@ -117,9 +118,10 @@ def _key(
     library: Library,
     constraint: Constraint,
     power: bool,
+    mappings: Sequence[str],
 ) -> str:
     here = Path(__file__).parent
-    parts: list[Any] = [name, text, library.digest, asdict(constraint), power]
+    parts: list[Any] = [name, text, library.digest, asdict(constraint), power, list(mappings)]
     parts += [metadata.version("pyosys"), opensta_version()]
     parts += [(here / source).read_text() for source in _SOURCES]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,6 +1,6 @@
 """``make synth SWEEP=1``: what each encoding and symbol width costs and brings.
 
-Every variant of both lanes is mapped and timed as in ``make synth``, simulated against the
+Every variant of both lanes is mapped for area and timed as in ``make synth``, simulated against the
 golden codec, and its ratio measured on real activations. One, two and four lanes are
 replicas. Writes build/synth/sweep.csv and, with matplotlib, two plots.
 """
@@ -82,7 +82,7 @@ def sweep(
             variant, lane = job
             text = rtlil_text(MODULES[lane](VARIANTS[variant]), lane)
             place = folder / "sweep" / variant
-            row, cached = measure(lane, text, library, node, constraint, place)
+            row, cached = measure(lane, text, library, node, constraint, place, mappings=("area",))
             how = "kept" if cached else "done"
             at = f"{how} {variant} {lane} in {library.name}: {row.area_um2:,.0f} um2"
             print(at, file=sys.stderr, flush=True)
