@@ -205,8 +205,8 @@ def count_transitions(
     result: dict[str, tuple[float, float]] = {}
     for code in value:
         settle(code, max(end, since[code]))
-        name, size = codes[code]
-        for k in range(size):
-            bit = f"{name}_{k}" if size > 1 else name
+        name, bits = codes[code]
+        for k in range(bits):
+            bit = f"{name}_{k}" if bits > 1 else name
             result[bit] = (flips[code][k] * period / duration, ones[code][k] / duration)
     return result
