@@ -9,12 +9,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.geometry import Geometry
-from planezip.hdl.payload import thermometer
+from planezip.hdl.payload import grouped, inner_flags
 from planezip.hdl.types import beat
 from planezip.hdl.wires import any_of, wire
 from planezip.model.format import DEFAULT, Parameters
 
-__all__ = ["Aligner", "Narrow", "aligner_slot"]
+__all__ = ["Aligner", "Narrow", "aligner_slot", "low_flags"]
 
 
 def aligner_slot(geometry: Geometry) -> data.StructLayout:
@@ -22,23 +22,35 @@ def aligner_slot(geometry: Geometry) -> data.StructLayout:
 
     ``payload`` and ``control`` are rings, zero outside their strings, which begin at
     ``payload_start`` and ``control_start``; positions that neither covers are zero.
+    ``payload_low`` and ``control_low`` are :func:`low_flags` of the starts.
     Positions count modulo two wire rings. ``opened``: the wire beat (its number modulo 2) in
     which the last bit before the slot lies; 1 before the first slot. ``end`` is the last
     bit of the slot; that of a slot without bits is the last one before. ``first`` and
     ``last`` slot of the tensor; the first one has a bit or more.
     """
+    anywhere = Const(0, geometry.pointer_bits)
+    low = {name: len(low_flags(geometry, anywhere, name)) for name in ("payload", "control")}
     return data.StructLayout(
         {
             "payload": unsigned(geometry.beat_bits),
             "payload_start": unsigned(geometry.pointer_bits),
+            "payload_low": unsigned(low["payload"]),
             "control": unsigned(geometry.control_ring),
             "control_start": unsigned(geometry.pointer_bits),
+            "control_low": unsigned(low["control"]),
             "opened": 1,
             "end": unsigned(geometry.pointer_bits),
             "first": 1,
             "last": 1,
         }
     )
+
+
+def low_flags(geometry: Geometry, start: Value, name: str) -> Value:
+    """Part of the place of a string in its ring, for a shorter path in the aligner."""
+    ring = geometry.beat_bits if name == "payload" else geometry.control_ring
+    halves = geometry.wire_ring == 2 * ring
+    return inner_flags(start, ring, start[ring.bit_length() - 1] if halves else Const(0))
 
 
 class Aligner(wiring.Component):
@@ -79,11 +91,11 @@ class Aligner(wiring.Component):
         leaves = self.slots.valid & fills & ~slot.first
         taken = self.slots.valid & self.slots.ready
         now, later = [], []
-        for ring, start in (
-            (slot.payload, slot.payload_start),
-            (slot.control, slot.control_start),
+        for ring, start, low in (
+            (slot.payload, slot.payload_start, slot.payload_low),
+            (slot.control, slot.control_start, slot.control_low),
         ):
-            for k, (part, beat_number) in enumerate(self._windows(m, ring, start)):
+            for k, (part, beat_number) in enumerate(self._windows(m, ring, start, low)):
                 # A part lies in one window of the beat, so in one beat: the open one or the next.
                 here = wire(m, beat_number == slot.opened, "here")
                 leave = wire(m, here & ~ends, "leave").replicate(len(part))
@@ -107,15 +119,18 @@ class Aligner(wiring.Component):
             ]
         return m
 
-    def _windows(self, m: Module, ring: Value, start: Value) -> list[tuple[Value, Value]]:
+    def _windows(
+        self, m: Module, ring: Value, start: Value, low: Value
+    ) -> list[tuple[Value, Value]]:
         """``(bits, beat number)`` of a string in each window of a beat, a window being a ring."""
         size, whole = len(ring), self._geometry.wire_ring
         inner, place = size.bit_length() - 1, whole.bit_length() - 1
         window, number = start[inner:place], start[place]
+        group = start[inner // 2 : inner]
         if whole == 2 * size:
-            lower = thermometer(m, start[:inner], size, window)
+            lower = grouped(m, low, group, window)
             return [(ring & lower, number ^ window), (ring & ~lower, number)]
-        above = thermometer(m, start[:inner], size)
+        above = grouped(m, low, group)
         parts: list[tuple[Value, Value]] = []
         for k in range(whole // size):
             for bits, at, beat_number in (

@@ -19,7 +19,7 @@ from planezip.model.format import DEFAULT, Parameters, Tag
 __all__ = ["ChunkBuffer", "read_order", "ring_blocks"]
 
 _REPORTS = 3  # chunks of one block that are between their last beat and their report
-_LATENCY = 9  # cycles from the last beat of a chunk to its first read
+_LATENCY = 10  # cycles from the last beat of a chunk to its first read
 
 
 def read_order(blocks: int, raw: bool) -> list[int]:
@@ -37,15 +37,15 @@ def ring_blocks(parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> i
 class ChunkBuffer(wiring.Component):
     """Ring of raw blocks, a summary of each, and a record of each chunk.
 
-    A beat a cycle in and out. The first beat of a chunk is valid 10 cycles after its last
-    one was taken (7 of them: the sizer's), if the chunk before is read by then.
+    A beat a cycle in and out. The first beat of a chunk is valid 11 cycles after its last
+    one was taken (7 of them: the sizer's), if the chunk before is read by then; its record
+    and a summary are valid a cycle before the first beat that they belong to.
 
-    Pass 2 reads a chunk in the order of the stream, so its blocks become free together,
-    when the last one is read. While a full chunk is read, the next one is written, and
-    behind it the blocks that arrive until the first of the two is read to its end: that is
-    later than its place would be needed by the latency of pass 1. Whatever the lengths of
-    the chunks, a chunk is read at the latest 4 * 32 + latency cycles after its last beat,
-    so two chunks and the blocks of that latency (3) hold all that is under way.
+    Pass 2 reads a chunk in the order of the stream, so its blocks become free together, when
+    the last one is read. While a full chunk is read, the next one is written, and behind it
+    the blocks that arrive until the first is read to its end: at the latest 4 * 32 + latency
+    cycles after its last beat, whatever the lengths of the chunks. So two chunks and the
+    blocks of that latency (3) hold all that is under way.
 
     The summary memory has a row per block: its summary, and, in the row of a chunk's first
     block, the chunk's record. (A queue of records of its own would hold up to 33 of them.)
@@ -235,37 +235,38 @@ class ChunkBuffer(wiring.Component):
         held = Signal(chunk_record(p), reset_less=True)
         record = self.chunks.payload
         row = rows.data.as_value()
-        m.d.comb += [
-            record.eq(Mux(fresh, row[: len(record.as_value())], held)),
-            self.summaries.payload.eq(row[self._lane :]),
-            self.beats.payload.eq(port.data),
-        ]
         with m.If(fresh):
             m.d.sync += [held.eq(record), fresh.eq(0)]
 
         first, last = position == 0, position == count - 1
-        begin = Signal()
-        issue = Signal()
+        begin, issue = Signal(), Signal()
+        asked = Signal()  # a beat that is to be read, a cycle after its summary
+        asked_at = Signal(len(port.addr), reset_less=True)
+        asked_end = Signal()  # it is the last one of its chunk
         free = ~self.beats.valid | self.beats.ready
         free_summary = ~first | ~self.summaries.valid | self.summaries.ready
         free_chunk = busy | ~self.chunks.valid | self.chunks.ready
         m.d.comb += [
-            issue.eq((busy | (waiting != 0)) & free & free_summary & free_chunk),
+            record.eq(Mux(fresh, row[: len(record.as_value())], held)),
+            self.summaries.payload.eq(row[self._lane :]),
+            self.beats.payload.eq(port.data),
+            issue.eq((busy | (waiting != 0)) & (~asked | free) & free_summary & free_chunk),
             begin.eq(issue & ~busy),
-            port.addr.eq(Cat(position, slot)),
-            port.en.eq(issue),
+            port.addr.eq(asked_at),
+            port.en.eq(asked & free),
             rows.addr.eq(slot),
             rows.en.eq(issue & first),
         ]
-        for output, starts in (
-            (self.beats, issue),
-            (self.summaries, issue & first),
-            (self.chunks, begin),
+        for valid, starts, ready in (
+            (asked, issue, free),
+            (self.beats.valid, asked & free, self.beats.ready),
+            (self.summaries.valid, issue & first, self.summaries.ready),
+            (self.chunks.valid, begin, self.chunks.ready),
         ):
             with m.If(starts):
-                m.d.sync += output.valid.eq(1)
-            with m.Elif(output.ready):
-                m.d.sync += output.valid.eq(0)
+                m.d.sync += valid.eq(1)
+            with m.Elif(ready):
+                m.d.sync += valid.eq(0)
         m.d.sync += waiting.eq(waiting + self._chunk_done - begin)
 
         # Where next: 0, 2, 4, ..., then the odd ones downwards; raw ones just upwards.
@@ -277,13 +278,17 @@ class ChunkBuffer(wiring.Component):
         base_after = base + record.blocks
         with m.If(begin):
             m.d.sync += [fresh.eq(1), busy.eq(1)]
+        # The chunk's blocks are free with its last read, while its record is still there.
+        m.d.comb += self._taken.eq(Mux(asked_end & free, record.blocks, 0))
+        with m.If(free):
+            m.d.sync += asked_end.eq(0)
         with m.If(issue):
-            m.d.sync += position.eq(position + 1)
+            m.d.sync += [position.eq(position + 1), asked_at.eq(Cat(position, slot))]
             with m.If(last):
                 with m.If(end):
                     after = Mux(base_after >= self._blocks, base_after - self._blocks, base_after)
                     m.d.sync += [base.eq(after), slot.eq(after), index.eq(0), busy.eq(0)]
-                    m.d.comb += self._taken.eq(record.blocks)
+                    m.d.sync += asked_end.eq(1)
                 with m.Elif(down):
                     m.d.sync += [slot.eq(self._next(slot, -2)), index.eq(index - 2)]
                 with m.Elif(turn & top):
@@ -292,4 +297,3 @@ class ChunkBuffer(wiring.Component):
                     m.d.sync += [slot.eq(self._next(slot, 1)), index.eq(index + 1)]
                 with m.Else():
                     m.d.sync += [slot.eq(self._next(slot, 2)), index.eq(index + 2)]
-        return

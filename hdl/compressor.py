@@ -24,8 +24,8 @@ class CompressorLane(wiring.Component):
 
     A tensor of B bytes takes at most 4 * ceil(B / 128) cycles, an empty one 1, back to
     back, while ``wire`` and ``report`` are ready. Latency: the first wire beat of a full chunk
-    is valid 146 cycles after its first raw beat was taken (127 for the other beats of the
-    chunk, 10 to size and record it, 9 in the serializer).
+    is valid 147 cycles after its first raw beat was taken (127 for the other beats of the
+    chunk, 11 to size and record it, 9 in the serializer).
 
     Parameters
     ----------

@@ -64,12 +64,12 @@ def slot_classes(geometry: Geometry) -> data.StructLayout:
 
 
 class ControlBuilder(wiring.Component):
-    """Four pipeline stages and a ring; a slot a cycle.
+    """Five pipeline stages and a ring; a slot a cycle.
 
-    The classes of a slot are taken with its beat (``take``), what the beat itself adds when
-    it moves on (``step``): a cycle later or more, but for the last slot exactly one. With
-    the last slot taken in cycle t (counting cycles with ``enable``): ``position`` is valid
-    in t + 2 only, ``string`` from t + 5 until the last slot of the next block is 4 cycles old.
+    The classes of a slot are taken before its beat (``front``), its place with the beat
+    (``take``); what the beat itself adds is valid a cycle later (counting cycles with
+    ``enable``). With the last slot's beat taken in cycle t: ``end`` is valid in t + 1,
+    ``string`` from t + 5 until the last slot of the next block is 4 cycles old.
 
     Parameters
     ----------
@@ -79,16 +79,18 @@ class ControlBuilder(wiring.Component):
     Attributes
     ----------
     enable : In(1)
-        Everything stands still without it, also ``take`` and ``step``.
-    take : In(1), taken : In(slot_place), classes : In(slot_classes)
-    step : In(1), held : In(slot_place)
-        The slot taken last, from the cycle after ``take`` on.
+        Everything stands still without it, also ``take``.
+    front : In(1), classes : In(slot_classes), place : In(slot_place)
+        The classes of a slot and their place, of which ``origin`` does not matter.
+    take : In(1), held : In(slot_place)
+        The slot whose classes were taken last has its beat; ``held`` is its place from the
+        cycle after ``take`` on.
     beat : In(widest symbol), flags : In(lanes)
         Its lowest symbol; its lanes of non-zero symbols.
     body_bytes : In(16)
-        The header, valid with ``step`` of the slots of a chunk's first block but its last.
-    position : Out(pointer_bits)
-        Where the control string ends.
+        The header, as long as slots of a chunk's first block but its last are ``held``.
+    end : Out(pointer_bits)
+        Where the codes of the slot in ``held`` end.
     string : Out(control_ring)
     """
 
@@ -97,15 +99,15 @@ class ControlBuilder(wiring.Component):
         super().__init__(
             {
                 "enable": In(1),
-                "take": In(1),
-                "taken": In(slot_place(g)),
+                "front": In(1),
                 "classes": In(slot_classes(g)),
-                "step": In(1),
+                "place": In(slot_place(g)),
+                "take": In(1),
                 "held": In(slot_place(g)),
                 "beat": In(parameters.symbol_bits[-1]),
                 "flags": In(g.lanes),
                 "body_bytes": In(_HEADER_BITS),
-                "position": Out(g.pointer_bits),
+                "end": Out(g.pointer_bits),
                 "string": Out(g.control_ring),
             }
         )
@@ -116,13 +118,13 @@ class ControlBuilder(wiring.Component):
         collected = Signal(ring, reset_less=True)
         string = Signal(ring, reset_less=True)
         position = Signal(self._geometry.pointer_bits, reset_less=True)
-        m.d.comb += [self.string.eq(string), self.position.eq(position)]
-        second = Signal()  # the slot in `held` is in the second stage
+        m.d.comb += self.string.eq(string)
+        self._second = second = Signal()  # the slot in `held` is in the stage after `take`
         begins = Signal(2, reset_less=True)  # a first slot is in the third and fourth stage
         ends = Signal(3)  # a last one is, or has just left
         other = self._other_piece(m)
         now = self._begin(m, position)
-        code, length = self._code_piece(m, now)
+        code = self._code_piece(m, now)
         kept = collected & (~begins[1]).replicate(ring)
         with m.If(self.enable):
             m.d.sync += [
@@ -132,7 +134,7 @@ class ControlBuilder(wiring.Component):
                 collected.eq(kept | other | code),
             ]
             with m.If(second):
-                m.d.sync += position.eq(now + length)
+                m.d.sync += position.eq(self.end)
             with m.If(ends[2]):
                 m.d.sync += string.eq(collected)
         return m
@@ -160,11 +162,11 @@ class ControlBuilder(wiring.Component):
         offset: Value = Const(0)
         for condition, _, at in options:
             offset = Mux(condition, at, offset)
-        pieces = [Mux(condition & self.step, bits, 0) for condition, bits, _ in options]
+        pieces = [Mux(condition & self._second, bits, 0) for condition, bits, _ in options]
         chosen = wire(m, any_of([Const(0, size), *pieces]), "chosen")
         bits = Signal(size, reset_less=True)
         start = Signal(ring.bit_length() - 1, reset_less=True)
-        with m.If(self.step):
+        with m.If(self.enable & self._second):
             m.d.sync += earlier.eq(self.flags)
         with m.If(self.enable):
             m.d.sync += [
@@ -208,22 +210,25 @@ class ControlBuilder(wiring.Component):
         first = self._from_origin(self._head())
         return wire(m, Mux(self.held.slot == 0, first, position)[: len(position)], "now")
 
-    def _code_piece(self, m: Module, now: Value) -> tuple[Value, Value]:
-        """Codes of a slot, and their signed length. Stages: form; pack; rotate; place."""
+    def _code_piece(self, m: Module, now: Value) -> Value:
+        """Codes of a slot. Stages: form; pack; where they begin and end; rotate; place."""
         g, p = self._geometry, self._geometry.parameters
         if not g.has_planes:
-            return Const(0), Const(0)
+            m.d.comb += self.end.eq(now)
+            return Const(0)
         m.submodules.coder = coder = PlaneCoder(p, g.beats_per_block)
         m.submodules.packer = packer = CodePacker(p, g.beats_per_block)
         run = Signal.like(coder.run_in, reset_less=True)
         formed = Signal(codes(g), reset_less=True)
-        present = Signal(reset_less=True)
         size = next_power_of_two(len(packer.bits))
+        text = Signal(size, reset_less=True)
+        length = Signal.like(packer.length, reset_less=True)
         bits = Signal(size, reset_less=True)
         start = Signal(g.control_ring.bit_length() - 1, reset_less=True)
-        here, odd = self.taken, self.held.odd
+        here, odd = self.place, self.held.odd
         is_first = here.slot == 0
         has_planes = here.coded & (here.tag != Tag.RAW) & (here.tag != Tag.ZVC)
+        made = Cat(Value.cast(code) for code in coder.codes)
         m.d.comb += [
             coder.tag.eq(here.tag),
             coder.width.eq(here.width),
@@ -234,18 +239,22 @@ class ControlBuilder(wiring.Component):
             coder.slot.eq(here.slot),
             coder.run_in.eq(run & ~is_first),
             packer.codes.eq(formed),
+            self.end.eq(Mux(odd, now - length, now + length)),
         ]
-        length = packer.length & present.replicate(len(packer.length))
-        text = packer.bits & present.replicate(len(packer.bits))
+        with m.If(self.front):
+            m.d.sync += [
+                run.eq(coder.run_out),
+                formed.as_value().eq(made & has_planes.replicate(len(made))),
+            ]
         with m.If(self.take):
-            m.d.sync += [run.eq(coder.run_out), formed.eq(coder.codes)]
+            m.d.sync += [text.eq(packer.bits), length.eq(packer.length)]
+        there = text & self._second.replicate(size)
         with m.If(self.enable):
             m.d.sync += [
-                present.eq(self.take & has_planes),
-                bits.eq(Mux(odd, Cat(text, Const(0, size - len(text)))[::-1], text)),
+                bits.eq(Mux(odd, there[::-1], there)),
                 start.eq(now - Mux(odd, size, 0)),
             ]
-        return self._placed(m, bits, start), Mux(odd, -length, length)
+        return self._placed(m, bits, start)
 
     def _placed(self, m: Module, bits: Value, start: Value) -> Value:
         """``bits`` at ``start`` of the ring, a stage later."""

@@ -14,6 +14,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from planezip.hdl.wires import parts_of, wire
 from planezip.model.format import DEFAULT, Parameters
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "beat_bits",
     "by_width",
     "deltas",
+    "differences",
+    "first_symbol",
     "strobe",
     "symbol_beat",
     "symbol_deltas",
@@ -102,10 +105,16 @@ def symbol_deltas(symbols: Sequence[int], w: int) -> list[int]:
     return [0, *((b - a) & mask for a, b in pairwise(symbols))]
 
 
-def xor_adjacent(beat: Value, tops: Value | None, width: Value, parameters: Parameters) -> Value:
+_YES = Const(1, 1)
+
+
+def xor_adjacent(
+    beat: Value, tops: Value | None, width: Value, parameters: Parameters, enable: Value = _YES
+) -> Value:
     """Each bit XORed with the next higher one of its symbol, the uppermost with its top bit.
 
     ``tops`` as in :func:`deltas`; None: zero. ``width`` indexes ``parameters.symbol_bits``.
+    Without ``enable`` the beat stays as it is.
     """
     narrow, wide = parameters.symbol_bits[0], parameters.symbol_bits[-1]
     above = []
@@ -118,7 +127,7 @@ def xor_adjacent(beat: Value, tops: Value | None, width: Value, parameters: Para
             above.append(top | (beat[k + 1] & Cat(width == i for i in inside).any()))
         else:
             above.append(beat[k + 1])
-    return beat ^ Cat(above)
+    return beat ^ (Cat(above) & enable.replicate(len(beat)))
 
 
 def _subtract(a: Value, b: Value) -> Value:
@@ -134,11 +143,60 @@ def _subtract(a: Value, b: Value) -> Value:
     return Cat(low[:third], middle, high)
 
 
+def differences(
+    m: Module, beat: Value, before: Value, width: Value, parameters: Parameters
+) -> tuple[list[Value], list[Value]]:
+    """Each symbol of ``beat`` less the one before it, part by part, and the top bits.
+
+    ``before`` is the widest symbol before the beat; ``tops`` as in :func:`deltas`. All widths
+    share one subtractor: spare bits between the parts of a word let the borrow through, or
+    stop it and keep it as the top bit.
+    """
+    widths = parameters.symbol_bits
+    narrow, wide = widths[0], widths[-1]
+    parts, group = parts_of(beat, narrow), wide // narrow
+    earlier = parts_of(before, narrow) + parts
+    values: list[Value] = []
+    tops: list[Value] = []
+    for word in range(len(parts) // group):
+        minuend: list[Value] = []
+        subtrahend: list[Value] = []
+        ends: list[Value] = []
+        for part in range(word * group, (word + 1) * group):
+            end: Value = Const(0, 1)
+            other = earlier[part]  # the widest symbol: one word before
+            for index in reversed(range(len(widths) - 1)):
+                step = widths[index] // narrow
+                other = Mux(width == index, earlier[part + group - step], other)
+            for index, w in enumerate(widths):
+                if (part + 1) % (w // narrow) == 0:
+                    end = end | (width == index) if w != wide else Const(1, 1)
+            minuend += [parts[part], end]
+            subtrahend += [other, Const(0, 1)]
+            ends.append(end)
+        difference = wire(m, _subtract(Cat(minuend), Cat(subtrahend)), "difference")
+        for k, end in enumerate(ends):
+            field = difference[k * (narrow + 1) : (k + 1) * (narrow + 1)]
+            values.append(field[:narrow])
+            tops.append(end & ~field[narrow])
+    return values, tops
+
+
+def first_symbol(width: Value, parts: int, parameters: Parameters) -> Value:
+    """Flags of ``parts`` parts: those of a row's first symbol."""
+    widths = parameters.symbol_bits
+    flags: list[Value] = []
+    for k in range(parts):
+        inside = [i for i, w in enumerate(widths) if w > k * widths[0]]
+        some = Cat(width == i for i in inside).any() if inside else Const(0, 1)
+        flags.append(some if len(inside) < len(widths) else Const(1, 1))
+    return Cat(flags)
+
+
 class Delta(wiring.Component):
     """Differences of neighbouring symbols across the beats of a block.
 
-    One beat a cycle, latency 1 cycle. All widths share one subtractor: spare bits between
-    the parts of a word let the borrow through, or stop it and keep it as the top bit.
+    One beat a cycle, latency 1 cycle.
 
     Parameters
     ----------
@@ -162,55 +220,26 @@ class Delta(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        widths = self._parameters.symbol_bits
-        narrow, wide = widths[0], widths[-1]
+        p = self._parameters
         beat, out = self.beats.payload, self.deltas.payload
-        parts = [beat.data[k : k + narrow] for k in range(0, len(beat.data), narrow)]
-        group = wide // narrow
-        before = Signal(wide)  # the last word of the beat before; reset, as a subtractor spreads X
-        earlier = [before[k : k + narrow] for k in range(0, wide, narrow)] + parts
-        values: list[Value] = []
-        tops: list[Value] = []
-        for word in range(len(parts) // group):
-            minuend: list[Value] = []
-            subtrahend: list[Value] = []
-            ends: list[Value] = []
-            for part in range(word * group, (word + 1) * group):
-                end: Value = Const(0, 1)
-                other = earlier[part]  # the widest symbol: one word before
-                for index in reversed(range(len(widths) - 1)):
-                    step = widths[index] // narrow
-                    other = Mux(beat.width == index, earlier[part + group - step], other)
-                for index, w in enumerate(widths):
-                    if (part + 1) % (w // narrow) == 0:
-                        end = end | (beat.width == index) if w != wide else Const(1, 1)
-                minuend += [parts[part], end]
-                subtrahend += [other, Const(0, 1)]
-                ends.append(end)
-            difference = Signal(wide + group, name=f"difference_{word}")
-            m.d.comb += difference.eq(_subtract(Cat(minuend), Cat(subtrahend)))
-            for k, end in enumerate(ends):
-                field = difference[k * (narrow + 1) : (k + 1) * (narrow + 1)]
-                values.append(field[:narrow])
-                tops.append(end & ~field[narrow])
+        before = Signal(p.symbol_bits[-1])  # reset, as a subtractor spreads X
+        parts, part_tops = differences(m, beat.data, before, beat.width, p)
         # Symbol 0 of a block has no delta.
-        for k in range(group):
-            inside = [i for i, w in enumerate(widths) if w > k * narrow]
-            drop = beat.first & Cat(beat.width == i for i in inside).any() if k else beat.first
-            values[k] = Mux(drop, 0, values[k])
-            tops[k] = tops[k] & ~drop
+        alive = ~(first_symbol(beat.width, len(parts), p) & beat.first.replicate(len(parts)))
+        values = Cat(parts) & Cat(flag.replicate(p.symbol_bits[0]) for flag in alive)
+        tops = Cat(part_tops) & alive
         m.d.comb += self.beats.ready.eq(self.deltas.ready | ~self.deltas.valid)
         data_out = Signal.like(out, reset_less=True)
         m.d.comb += out.eq(data_out)
         with m.If(self.beats.ready):
             m.d.sync += [
                 self.deltas.valid.eq(self.beats.valid),
-                data_out.data.eq(Cat(values)),
-                data_out.tops.eq(Cat(tops)),
+                data_out.data.eq(values),
+                data_out.tops.eq(tops),
                 data_out.width.eq(beat.width),
                 data_out.first.eq(beat.first),
                 data_out.last.eq(beat.last),
             ]
         with m.If(self.beats.ready & self.beats.valid):
-            m.d.sync += before.eq(beat.data[-wide:])
+            m.d.sync += before.eq(beat.data[-len(before) :])
         return m

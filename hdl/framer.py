@@ -117,15 +117,16 @@ class Framer(wiring.Component):
         new = self.descriptor.payload
         out, meta = self.beats.payload.beat, self.beats.payload.meta
         active = Signal()
-        left = Signal(len(new.raw_bytes) - (size.bit_length() - 1) + 1)  # raw beats
-        none, one = Signal(), Signal()  # raw beats left
+        shift = size.bit_length() - 1
+        left = Signal(len(new.raw_bytes) - shift)  # full raw beats; `tail` tells of a partial one
+        none, one = Signal(), Signal()  # raw beats left, the partial one too
         tail = Signal(range(block))
         width = Signal(width_shape(p))
         mode = Signal(Mode)
         position = Signal(range(count))
         index = Signal(range(p.blocks_per_chunk))
 
-        partial = tail[: size.bit_length() - 1]
+        partial = tail[:shift]
         cut = one & (partial != 0)
         mask = Cat((~none & (~cut | (partial > k))).replicate(8) for k in range(size))
         last = position == count - 1
@@ -148,20 +149,19 @@ class Framer(wiring.Component):
         with m.If(moves):
             m.d.sync += position.eq(position + 1)
             with m.If(~none):
-                m.d.sync += [left.eq(left - 1), none.eq(one), one.eq(left == 2)]
+                m.d.sync += [left.eq(left - 1), none.eq(one)]
+                m.d.sync += one.eq(left == Mux(partial == 0, 2, 1))
             with m.If(last):
                 m.d.sync += index.eq(Mux(ends, 0, index + 1))
         # The next tensor.
         m.d.comb += self.descriptor.ready.eq(~active | (moves & ends))
         with m.If(self.descriptor.ready):
             bytes_ = new.raw_bytes
-            shift = size.bit_length() - 1
-            beats = (bytes_ >> shift) + (bytes_[:shift] != 0)
             narrow = (new.dtype == ElementType.BFLOAT16) | (new.dtype == ElementType.FLOAT16)
             m.d.sync += active.eq(self.descriptor.valid & (bytes_ != 0))
             with m.If(self.descriptor.valid):
                 m.d.sync += [
-                    left.eq(beats),
+                    left.eq(bytes_ >> shift),
                     none.eq(0),
                     one.eq(bytes_ <= size),
                     tail.eq(bytes_[: block.bit_length() - 1]),

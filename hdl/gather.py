@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Module, Mux, Value
 
+from planezip.hdl.plane_cost import count as popcount
 from planezip.hdl.wires import wires
 
 __all__ = ["destinations", "gather", "gathered"]
@@ -34,15 +35,14 @@ def destinations(m: Module, keep: Value, offset: Value) -> tuple[list[Value], Va
     """
     count = len(keep)
     bits = count.bit_length() - 1
-    sums: list[Value] = [keep[k] for k in range(count)]
+    sums: list[Value] = [offset[:bits], *keep[:-1]]
     for level in range(bits):
         sums = [
-            (s + sums[(k >> level << level) - 1])[: level + 2] if k >> level & 1 else s
+            (s + sums[(k >> level << level) - 1])[:bits] if k >> level & 1 else s
             for k, s in enumerate(sums)
         ]
-        sums = wires(m, sums, "kept")
-    places = [offset[:bits]] + [(offset + s)[:bits] for s in sums[:-1]]
-    return places, sums[-1]
+        sums = wires(m, sums, "places")
+    return sums, popcount(m, list(keep), "kept")
 
 
 def gather(

@@ -21,7 +21,17 @@ from planezip.hdl.geometry import Geometry
 from planezip.hdl.wires import parts_of, rotated, wire, wires
 from planezip.model.format import DEFAULT, Parameters
 
-__all__ = ["PayloadPacker", "PayloadPlaces", "expand", "packed", "places", "shares", "thermometer"]
+__all__ = [
+    "PayloadPacker",
+    "PayloadPlaces",
+    "expand",
+    "grouped",
+    "inner_flags",
+    "packed",
+    "places",
+    "shares",
+    "thermometer",
+]
 
 
 _NO = Const(0)
@@ -55,22 +65,35 @@ def thermometer(m: Module, value: Value, bits: int, flip: Value = _NO) -> Value:
     if bits <= 4:
         return Cat((value <= k) ^ flip for k in range(bits))
     low = len(value) // 2
-    inner = thermometer(m, value[:low], 1 << low, flip)
-    groups = range(bits >> low)
-    here = wires(m, [value[low:] == k for k in groups], "here")
-    full = wires(m, [((value[low:] < k) ^ flip) & ~here[k] for k in groups], "full")
+    return grouped(m, thermometer(m, value[:low], 1 << low, flip), value[low:], flip)
+
+
+def grouped(m: Module, inner: Value, group: Value, flip: Value = _NO) -> Value:
+    """A :func:`thermometer` whose lower half, ``inner``, is known already."""
+    size = len(inner)
+    groups = range(1 << len(group))
+    here = wires(m, [group == k for k in groups], "here")
+    full = wires(m, [((group < k) ^ flip) & ~here[k] for k in groups], "full")
     return wire(
         m,
-        Cat(
-            inner & h.replicate(1 << low) | f.replicate(1 << low)
-            for h, f in zip(here, full, strict=True)
-        ),
+        Cat(inner & h.replicate(size) | f.replicate(size) for h, f in zip(here, full, strict=True)),
         "thermometer",
     )
 
 
-def expand(m: Module, value: Value, start: Value, ring: int) -> Value:
-    """A ring of ``ring`` bits with the ring ``value`` laid from ``start`` upwards, else zero."""
+def inner_flags(start: Value, ring: int, flip: Value = _NO) -> Value:
+    """What :func:`grouped` needs of a place in a ring: to be computed a stage before."""
+    low = (ring.bit_length() - 1) // 2
+    return Cat((start[:low] <= k) ^ flip for k in range(1 << low))
+
+
+def expand(
+    m: Module, value: Value, start: Value, ring: int, inner_low: Value | None = None
+) -> Value:
+    """A ring of ``ring`` bits with the ring ``value`` laid from ``start`` upwards, else zero.
+
+    ``inner_low``: :func:`inner_flags` of ``start`` and the ring ``value``, if they are known.
+    """
     size = len(value)
     if size == ring:
         return value
@@ -80,7 +103,10 @@ def expand(m: Module, value: Value, start: Value, ring: int) -> Value:
     if count == 2:
         lower = thermometer(m, start[:inner], size, window)
         return wire(m, Cat(value & lower, value & ~lower), "expanded")
-    above = thermometer(m, start[:inner], size)
+    if inner_low is None:
+        above = thermometer(m, start[:inner], size)
+    else:
+        above = grouped(m, inner_low, start[inner // 2 : inner])
     here = wire(m, value & above, "here")
     wrapped = wire(m, value & ~above, "wrapped")
     parts = []
@@ -105,7 +131,10 @@ def shares(plane_bits: Value, geometry: Geometry) -> Value:
 
 
 class PayloadPlaces(wiring.Component):
-    """Combinational: where each unit of a slot starts, and where the next slot does.
+    """Where each unit of a slot starts, and where the next slot does.
+
+    What decides the lengths is taken at the end of a cycle with ``enable``; ``start`` goes
+    with the slot taken last, and the outputs follow it combinationally.
 
     Parameters
     ----------
@@ -114,8 +143,9 @@ class PayloadPlaces(wiring.Component):
 
     Attributes
     ----------
+    enable : In(1)
     start : In(pointer_bits)
-        Where the slot starts.
+        Where the slot taken last starts.
     width : In, planes : In(1)
         Index of the symbol width; planes, or symbols that fill ``symbol_bits`` of the slot.
     verbatim, positions : In(units)
@@ -134,6 +164,7 @@ class PayloadPlaces(wiring.Component):
         self._ring = g.beat_bits.bit_length() - 1
         super().__init__(
             {
+                "enable": In(1),
                 "start": In(g.pointer_bits),
                 "width": In(range(max(2, len(parameters.symbol_bits)))),
                 "planes": In(1),
@@ -157,15 +188,19 @@ class PayloadPlaces(wiring.Component):
                 for k, s in enumerate(sums)
             ]
             sums = wires(m, sums, "sums")
-        starts = []
-        for k in range(g.units):
-            before = sums[k - 1][: self._ring] if k else Const(0)
-            ahead = Mux(self.planes, before, k * g.unit_bits)
-            starts.append((self.start + ahead)[: self._ring])
-        m.d.comb += [
-            self.places.eq(Cat(starts)),
-            self.end.eq(self.start + Mux(self.planes, sums[-1], self.symbol_bits)),
-        ]
+        none = Const(0, self._ring)
+        ahead: list[Value] = [none]
+        for k in range(1, g.units):
+            ahead.append(none | Mux(self.planes, sums[k - 1], k * g.unit_bits))
+        ahead_of = Signal(len(self.places), reset_less=True)
+        moves = Signal(range(g.beat_bits + 1), reset_less=True)
+        with m.If(self.enable):
+            m.d.sync += [
+                ahead_of.eq(Cat(value[: self._ring] for value in ahead)),
+                moves.eq(Mux(self.planes, sums[-1], self.symbol_bits)),
+            ]
+        starts = [(self.start + value)[: self._ring] for value in parts_of(ahead_of, self._ring)]
+        m.d.comb += [self.places.eq(Cat(starts)), self.end.eq(self.start + moves)]
         return m
 
     def _length(self, k: int) -> Value:

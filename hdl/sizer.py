@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.compaction import keep_flags
 from planezip.hdl.comparator import Comparator
-from planezip.hdl.delta import Delta, by_width, strobe, symbol_beat
+from planezip.hdl.delta import Delta, by_width, first_symbol, strobe, symbol_beat
 from planezip.hdl.plane_cost import PlaneCost, count
 from planezip.hdl.plane_status import PlaneStatus, block_classes, classes
 from planezip.hdl.summary import PlaneClass, block_summary
@@ -176,10 +176,8 @@ class Sizer(wiring.Component):
         p = self._parameters
         m.submodules.delta = delta = Delta(p, self._beats_per_block)
         made = delta.deltas.payload
-        absent = []  # the place of symbol 0
-        for k in range(len(made.tops)):
-            inside = [i for i, w in enumerate(p.symbol_bits) if w > k * p.symbol_bits[0]]
-            absent.append(made.first & Cat(made.width == i for i in inside).any())
+        count = len(made.tops)
+        absent = first_symbol(made.width, count, p) & made.first.replicate(count)
         m.d.comb += [
             delta.beats.valid.eq(valid),
             delta.beats.payload.eq(beat),
@@ -187,7 +185,7 @@ class Sizer(wiring.Component):
             status.beats.valid.eq(delta.deltas.valid),
             status.beats.payload.data.eq(made.data),
             status.beats.payload.tops.eq(made.tops),
-            status.beats.payload.keep.eq(~Cat(absent)),
+            status.beats.payload.keep.eq(~absent),
             status.beats.payload.width.eq(made.width),
             status.beats.payload.first.eq(made.first),
             status.beats.payload.last.eq(made.last),

@@ -18,12 +18,13 @@ Order: blocks of a coded body come in stream order (0, 2, 4, ..., then the odd o
 downwards), blocks of a raw or bypassed one in natural order 0 ... m-1; beats within a
 block always ascend. A raw or bypassed block has a summary too (to be taken and ignored).
 
-Timing: the summary of a block becomes valid in the same cycle as the first beat of the
-block, a chunk record in the same cycle as the first summary of the chunk. Each holds
-until it is accepted on its own. The chunk buffer does not present the next block before
-the summary (and record) of the one before are taken: a serializer that takes both
-not later than the last beat of their block sees a beat in every cycle, without a bubble
-between blocks, chunks or tensors.
+Timing: the summary of a block becomes valid before the first beat of the block, by one
+cycle if nothing stands still; a chunk record in the same cycle as the first summary of the
+chunk. Record and summary are held until each is accepted on its own. The chunk buffer reads
+the beats of a block one after the other as they are taken, and the next summary (and record)
+when the one before is taken: a serializer that takes both not later than the cycle before it
+takes the last beat of their block sees a beat in every cycle, without a bubble between
+blocks, chunks or tensors.
 
 Wire bytes of a chunk:
 

@@ -1,7 +1,8 @@
 """Transform of pass 2: a raw beat becomes symbols, or what is transposed to XORed planes.
 
 DBX: differences of neighbouring symbols, XORed; BX: symbols, XORed; ZBX: the non-zero
-symbols, gathered, XORed; ZVC: gathered; RAW: as they are.
+symbols, XORed and gathered; ZVC: gathered; RAW: as they are. The first symbol, which has
+no difference, leaves no gap: the network that gathers drops it like a zero.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.compaction import keep_flags
+from planezip.hdl.delta import differences, first_symbol, xor_adjacent
 from planezip.hdl.gather import destinations, gather
 from planezip.hdl.geometry import Geometry
-from planezip.hdl.wires import parts_of, wire, wires
+from planezip.hdl.wires import parts_of, wire
 from planezip.model.format import DEFAULT, Parameters, Tag
 
 __all__ = ["Transform", "transformed"]
@@ -36,9 +38,7 @@ class Transform(wiring.Component):
     """Two pipeline registers; a beat a cycle.
 
     The beat of ``beat`` is taken at the end of a cycle with ``load``; it moves on at the
-    end of a cycle with ``step``, in which ``next`` must be the next beat of the block
-    (whose first symbol a delta needs; after the last beat it is ignored). ``row`` and the
-    other outputs are valid in the cycle after.
+    end of a cycle with ``step``. ``row`` and the other outputs are valid in the cycle after.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ class Transform(wiring.Component):
     Attributes
     ----------
     load, step : In(1)
-    beat : In(beat_bits)
-    next : In(widest symbol)
+    beat : In(beat_bits), beat_width : In
+        Its width, as ``width``.
     tag, width : In
         Of the block that moves on (``width`` indexes ``parameters.symbol_bits``).
-    first, last : In(1)
-        It is the first or last beat of the block.
+    first : In(1)
+        It is the first beat of the block.
     held : Out(beat_bits), flags : Out(lanes)
         The beat that is about to move on, and which lanes belong to non-zero symbols.
     row : Out(beat_bits)
@@ -61,22 +61,22 @@ class Transform(wiring.Component):
     written : Out(lanes), line : Out(lanes * log2(beats_per_block))
         Which lanes are results, and the row of the block that each belongs to.
     tops : Out(lanes)
-        Bit w of the deltas, one per symbol (DBX).
+        Bit w of the deltas, one per symbol of the beat (DBX; 0 for the first symbol).
     """
 
     def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
         self._geometry = g = Geometry(parameters, beats_per_block)
         line_bits = g.beats_per_block.bit_length() - 1
+        width = range(max(2, len(parameters.symbol_bits)))
         super().__init__(
             {
                 "load": In(1),
                 "step": In(1),
                 "beat": In(g.beat_bits),
-                "next": In(parameters.symbol_bits[-1]),
+                "beat_width": In(width),
                 "tag": In(3),
-                "width": In(range(max(2, len(parameters.symbol_bits)))),
+                "width": In(width),
                 "first": In(1),
-                "last": In(1),
                 "held": Out(g.beat_bits),
                 "flags": Out(g.lanes),
                 "row": Out(g.beat_bits),
@@ -88,135 +88,85 @@ class Transform(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        self._gather(m)
+        p = self._geometry.parameters
         held = Signal(self._geometry.beat_bits, reset_less=True)
-        m.d.comb += self.held.eq(held)
+        flags = Signal(self._geometry.lanes, reset_less=True)
+        m.d.comb += [self.held.eq(held), self.flags.eq(flags)]
         with m.If(self.load):
-            m.d.sync += held.eq(self.beat)
+            m.d.sync += [held.eq(self.beat), flags.eq(keep_flags(self.beat, self.beat_width, p))]
+        self._gather(m, self._planes(m))
         return m
 
-    def _gather(self, m: Module) -> None:
+    def _planes(self, m: Module) -> Signal:
+        """Symbols or differences, XORed if they are to become planes."""
         g, p = self._geometry, self._geometry.parameters
-        encodings, size = p.encodings, g.lane_bits
-        gathers = bool(encodings & {Tag.ZVC, Tag.ZBX})
-        # First register to second: differences, destinations.
         value = Signal(g.beat_bits, reset_less=True)
-        is_planes = Signal(reset_less=True)
-        width = Signal.like(self.width, reset_less=True)
-        borrows = Signal(g.lanes, reset_less=True)
+        source: Value = self.held
+        tops: Value | None = None
+        delta: Value = Const(0)
+        if Tag.DBX in p.encodings:
+            delta = wire(m, self.tag == Tag.DBX, "delta")
+            before = Signal(p.symbol_bits[-1], reset_less=True)  # the last word of the beat before
+            parts, part_tops = differences(m, self.held, before, self.width, p)
+            source = wire(m, Mux(delta, Cat(parts), self.held), "source")
+            first = first_symbol(self.width, g.lanes, p) & self.first.replicate(g.lanes)
+            tops = wire(m, Cat(part_tops) & ~first & delta.replicate(g.lanes), "tops")
+            held_tops = Signal(g.lanes, reset_less=True)
+            with m.If(self.step):
+                m.d.sync += [
+                    before.eq(self.held[-len(before) :]),
+                    held_tops.eq(self._per_symbol(tops)),
+                ]
+            m.d.comb += self.tops.eq(held_tops)
+        planes = (self.tag == Tag.BX) | (self.tag == Tag.ZBX) | delta
+        with m.If(self.step):
+            m.d.sync += value.eq(
+                xor_adjacent(source, tops, self.width, p, wire(m, planes, "planes"))
+            )
+        return value
+
+    def _gather(self, m: Module, value: Value) -> None:
+        """Symbols that are kept go to the next free places of the block."""
+        g, encodings = self._geometry, self._geometry.parameters.encodings
         keep = Signal(g.lanes, reset_less=True)
         base = Signal(g.beats_per_block.bit_length() - 1, reset_less=True)
         offset = Signal(max(g.lanes.bit_length() - 1, 0), reset_less=True)
         places = Signal(g.lanes * len(offset), reset_less=True)
         total = Signal(len(base) + len(offset), reset_less=True)  # lanes kept so far
-        m.d.comb += self.flags.eq(keep_flags(self.held, self.width, p))
         kept: Value = Const(-1, g.lanes)
-        if gathers:
-            zeros_drop = (self.tag == Tag.ZVC) | (self.tag == Tag.ZBX)
-            kept = wire(m, self.flags | (~zeros_drop).replicate(g.lanes), "keep")
+        if encodings & {Tag.ZVC, Tag.ZBX}:
+            drops = (self.tag == Tag.ZVC) | (self.tag == Tag.ZBX)
+            kept = self.flags | (~drops).replicate(g.lanes)
+        if Tag.DBX in encodings:
+            drop = (self.tag == Tag.DBX) & self.first
+            first = first_symbol(self.width, g.lanes, g.parameters)
+            kept = kept & ~(first & drop.replicate(g.lanes))
+        kept = wire(m, kept, "keep")
         before = wire(m, Mux(self.first, 0, total), "before")
         fields, count = destinations(m, kept, before[: len(offset)])
-        delta = self.tag == Tag.DBX if Tag.DBX in encodings else Const(0)
-        deltas, lane_borrows = self._differences()
         with m.If(self.step):
             m.d.sync += [
-                is_planes.eq((self.tag == Tag.BX) | (self.tag == Tag.ZBX) | delta),
-                width.eq(self.width),
                 keep.eq(kept),
                 base.eq(before[len(offset) :]),
                 offset.eq(before[: len(offset)]),
                 places.eq(Cat(fields)),
                 total.eq(before + count),
             ]
-            if Tag.DBX in encodings:
-                m.d.sync += [
-                    value.eq(Mux(delta, deltas, self.held)),
-                    borrows.eq(Mux(delta, lane_borrows, 0)),
-                ]
-            else:
-                m.d.sync += value.eq(self.held)
-        # Second register to the outputs: borrows between lanes, network, XOR.
-        lanes = [value[k : k + size] for k in range(0, g.beat_bits, size)]
-        outputs, arrived = lanes, keep
-        if gathers:
-            step = len(offset)
-            targets = [places[k * step : (k + 1) * step] for k in range(g.lanes)]
-            outputs, arrived = gather(m, lanes, keep, targets)
-        tops: Value = Const(0, g.lanes)
-        if Tag.DBX in encodings:  # differences went straight through the network
-            outputs, tops = self._corrected(m, outputs, borrows, width)
-            ends = Signal(reset_less=True)  # the last symbol has no successor
-            with m.If(self.step):
-                m.d.sync += ends.eq(self.last & delta)
-            dead = ends.replicate(g.lanes) & self._last_symbol(width)
-            alive = wire(m, Cat(outputs) & self._spread(~dead), "alive")
-            outputs = parts_of(alive, size)
-            tops = wire(m, tops & ~dead, "tops")
-            m.d.comb += self.tops.eq(self._per_symbol(tops, width))
-        result = self._xored(outputs, tops, is_planes, width)
+        outputs, arrived = parts_of(value, g.lane_bits), keep
+        if encodings & {Tag.ZVC, Tag.ZBX, Tag.DBX}:
+            targets = [places[k * len(offset) : (k + 1) * len(offset)] for k in range(g.lanes)]
+            outputs, arrived = gather(m, outputs, keep, targets)
         m.d.comb += [
-            self.row.eq(result),
+            self.row.eq(Cat(outputs)),
             self.written.eq(arrived),
             self.line.eq(Cat((base + (k < offset))[: len(base)] for k in range(g.lanes))),
         ]
 
-    # A lane belongs to a symbol of `group` lanes, by width.
-
-    def _by_width(self, width: Value, values: list[Value]) -> Value:
-        result = values[0]
-        for index, value in enumerate(values[1:], start=1):
-            result = Mux(width == index, value, result)
-        return result
-
-    def _groups(self) -> list[int]:
-        return [w // self._geometry.lane_bits for w in self._geometry.parameters.symbol_bits]
-
-    def _differences(self) -> tuple[Value, Value]:
-        """Lane by lane, next symbol minus this one without borrows between lanes."""
-        g = self._geometry
-        size = g.lane_bits
-        whole = Cat(self.held, self.next)
-        lanes = [whole[k : k + size] for k in range(0, len(whole), size)]
-        results = []
-        for k in range(g.lanes):
-            after = self._by_width(self.width, [lanes[k + group] for group in self._groups()])
-            results.append((after - lanes[k])[: size + 1])
-        return Cat(r[:size] for r in results), Cat(r[size] for r in results)
-
-    def _corrected(
-        self, m: Module, lanes: list[Value], borrows: Value, width: Value
-    ) -> tuple[list[Value], Value]:
-        """Lanes with the borrow of the lane below taken off, and each lane's own borrow."""
-        out: list[Value] = []
-        outs: list[Value] = []
-        for k, lane in enumerate(lanes):
-            inner = self._by_width(width, [Const(k % group != 0) for group in self._groups()])
-            borrow = inner & outs[-1] if k else Const(0)
-            out.append((lane - borrow)[: len(lane)])
-            outs.append(wire(m, borrows[k] | (borrow & ~lane.any()), "borrow"))
-        return wires(m, out, "corrected"), wire(m, Cat(outs), "tops")
-
-    def _xored(self, lanes: list[Value], tops: Value, enable: Value, width: Value) -> Value:
-        """x = v ^ (v >> 1) symbol by symbol if ``enable``; ``tops`` come in from above."""
-        out = []
-        for k, lane in enumerate(lanes):
-            above = [
-                tops[k] if k % group == group - 1 else lanes[k + 1][0] for group in self._groups()
-            ]
-            shifted = Cat(lane[1:], self._by_width(width, above))
-            out.append(lane ^ (shifted & enable.replicate(len(lane))))
-        return Cat(out)
-
-    def _last_symbol(self, width: Value) -> Value:
-        lanes = self._geometry.lanes
-        return self._by_width(
-            width,
-            [Const(((1 << group) - 1) << (lanes - group), lanes) for group in self._groups()],
-        )
-
-    def _spread(self, flags: Value) -> Value:
-        return Cat(flag.replicate(self._geometry.lane_bits) for flag in flags)
-
-    def _per_symbol(self, tops: Value, width: Value) -> Value:
+    def _per_symbol(self, tops: Value) -> Value:
         """The flag of each symbol's highest lane, side by side."""
-        return self._by_width(width, [tops[group - 1 :: group] for group in self._groups()])
+        widths = self._geometry.parameters.symbol_bits
+        groups = [w // self._geometry.lane_bits for w in widths]
+        result: Value = tops[groups[0] - 1 :: groups[0]]
+        for index, group in enumerate(groups[1:], start=1):
+            result = Mux(self.width == index, tops[group - 1 :: group], result)
+        return result

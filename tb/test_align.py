@@ -24,6 +24,13 @@ def _ring(value: int, start: int, size: int) -> int:
     return whole & (1 << size) - 1 | whole >> size
 
 
+def _low(g: Geometry, start: int, ring: int) -> int:
+    """The bits from the lower half of ``start`` upwards; the others where the rings are halves."""
+    size = 1 << (ring.bit_length() - 1) // 2
+    flags = (1 << size) - (1 << start % size)
+    return flags ^ ((1 << size) - 1) * (g.wire_ring == 2 * ring and start // ring & 1)
+
+
 @cocotb.test()
 async def slots(dut: Any) -> None:
     bench = Bench(dut)
@@ -67,8 +74,10 @@ async def slots(dut: Any) -> None:
                 {
                     "payload": _ring(bits["payload"], starts["payload"], g.beat_bits),
                     "payload_start": starts["payload"] % pointer,
+                    "payload_low": _low(g, starts["payload"], g.beat_bits),
                     "control": _ring(bits["control"], starts["control"], g.control_ring),
                     "control_start": starts["control"] % pointer,
+                    "control_low": _low(g, starts["control"], g.control_ring),
                     "opened": (at - 1) % pointer // place,
                     "end": (end - 1) % pointer,
                     "first": k == 0,

@@ -31,7 +31,7 @@ CASES = {
     "small_chunks_of_8": (Parameters(16, (4, 8), 8), 2),
     "8x8": (Parameters(8, (8,), 2), 2),
 }
-LATENCY_CYCLES = {1024: 146}  # first raw beat taken to first wire beat valid, full chunk
+LATENCY_CYCLES = {1024: 147}  # first raw beat taken to first wire beat valid, full chunk
 OUTPUT_CYCLES = 4 * 32 + 30
 DTYPES = [ElementType.BFLOAT16, ElementType.FLOAT16, ElementType.FLOAT32, ElementType.INT8]
 

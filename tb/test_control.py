@@ -21,32 +21,32 @@ from tb.run import run_bench
 
 @cocotb.test()
 async def strings(dut: Any) -> None:
-    """Blocks back to back or with bubbles; position and string in the stated cycles."""
+    """Blocks back to back or with bubbles; end and string in the stated cycles."""
     bench = Bench(dut)
     rng, p = bench.rng, bench.arguments["parameters"]
     g = Geometry(p, bench.arguments["beats"])
     poke = Poke(dut, ControlBuilder(p, g.beats_per_block))
     await poke.reset()
     cycle = 0  # with enable
-    positions: dict[int, int] = {}
+    ends: dict[int, int] = {}
     strings: dict[int, int] = {}
-    held: dict[str, Any] = {}  # of the slot taken last, until it moves on
+    waiting: list[dict[str, Any]] = []  # what is `held` once the slot has its beat
 
-    async def tick(**values: Any) -> None:
+    async def tick(take: bool = False, **values: Any) -> None:
         nonlocal cycle
         for _ in range(rng.choice((0, 0, 0, 1))):
-            poke.set(enable=0, take=0, step=0)
+            poke.set(enable=0, take=0, front=0)
             await poke.tick()
-        poke.set(**{"enable": 1, "take": 0, "step": 0, **values})
+        poke.set(**{"enable": 1, "take": int(take), "front": 0, **values})
         await poke.settle()
-        if cycle in positions:
-            assert poke.get("position") == positions.pop(cycle)
+        if cycle in ends:
+            assert poke.get("end") == ends.pop(cycle)
         if cycle in strings:
             assert poke.get("string") == strings.pop(cycle)
         await poke.tick()
         cycle += 1
-        if "held" in values:
-            held.clear()
+        if take:
+            poke.set(**waiting.pop())
 
     for _ in range(bench.arguments["blocks"]):
         width = rng.randrange(len(p.symbol_bits))
@@ -75,38 +75,43 @@ async def strings(dut: Any) -> None:
                 "odd": odd,
                 "origin": origin,
             }
-            taken = {
-                "take": 1,
-                "taken": place,
+            front = {
+                "front": 1,
+                "place": place | {"origin": rng.getrandbits(g.pointer_bits)},
                 "classes": {
                     "classes": kinds[slot * g.planes(w) : (slot + 1) * g.planes(w)],
                     "extra": extra,
                     "next_zero": bool(after) and after[0] == PlaneClass.ZERO,
                 },
             }
-            if slot:  # the slot before moves on together with this one, which may be late
-                for _ in range(rng.choice((0, 0, 0, 2))):
+            if waiting and rng.randrange(4) == 0:  # a bubble between two slots
+                await tick(take=True)
+                for _ in range(rng.choice((0, 2))):
                     await tick()
-            await tick(**taken, **held, body_bytes=size)
-            poke.set(held=place)
+            await tick(take=bool(waiting), **front)
             number = number_of([b for s in beat for b in bits_of(s, w)])
-            held |= {
-                "step": 1,
-                "held": place,
-                "beat": number & (1 << p.symbol_bits[-1]) - 1,
-                "flags": number_of([f for f in flags for _ in range(w // g.lane_bits)]),
-            }
+            waiting.append(
+                {
+                    "held": place,
+                    "beat": number & (1 << p.symbol_bits[-1]) - 1,
+                    "flags": number_of([f for f in flags for _ in range(w // g.lane_bits)]),
+                    "body_bytes": size,
+                }
+            )
+        for _ in range(rng.choice((0, 0, 3))):
+            await tick()
         end = origin - len(string) if odd else origin + len(string)
-        positions[cycle + 1] = end % (1 << g.pointer_bits)
-        strings[cycle + 4] = in_ring(string, origin, bool(odd), g.control_ring)
+        ends[cycle + 1] = end % (1 << g.pointer_bits)
+        strings[cycle + 5] = in_ring(string, origin, bool(odd), g.control_ring)
         if rng.randrange(3) == 0:
-            await tick(**held)
+            await tick(take=True)
             for _ in range(rng.choice((0, 5))):
                 await tick()
-    await tick(**held)
+    if waiting:
+        await tick(take=True)
     for _ in range(6):
         await tick()
-    assert not positions
+    assert not ends
     assert not strings
 
 

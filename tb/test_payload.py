@@ -44,6 +44,7 @@ async def starts(dut: Any) -> None:
     rng, p = bench.rng, bench.arguments["parameters"]
     g = Geometry(p, bench.arguments["beats"])
     poke = Poke(dut, PayloadPlaces(p, g.beats_per_block))
+    await poke.reset()
     bits, pointer = g.beat_bits.bit_length() - 1, 1 << g.pointer_bits
     for _ in range(1000):
         width = rng.randrange(len(p.symbol_bits))
@@ -57,7 +58,7 @@ async def starts(dut: Any) -> None:
         symbol_bits = rng.randrange(g.beat_bits + 1)
         transposed = rng.randrange(2)
         poke.set(
-            start=start,
+            enable=1,
             width=width,
             planes=transposed,
             verbatim=verbatim,
@@ -69,7 +70,9 @@ async def starts(dut: Any) -> None:
             position_bits=log2_ceil(n),
             symbol_bits=symbol_bits,
         )
-        await poke.settle()
+        await poke.tick()
+        poke.set(enable=0, start=start, planes=1 - transposed, verbatim=0, symbol_bits=0)
+        await poke.tick()
         value = poke.get("places")
         got = [value >> bits * k & g.beat_bits - 1 for k in range(g.units)]
         if not transposed:
