@@ -147,11 +147,17 @@ def broken(w: int) -> Iterator[tuple[str, int, bytes, tuple[ErrorCode, int, int]
         second(zero, LegalBlock([*bits_of(Tag.ZBX, 3), 1])),
         (ErrorCode.OVERRUN, 1, 1),
     )
-    codes = LegalBlock(bits_of(Tag.BX, 3) + [0, 0, 0, 0, 1] * 4)
-    yield "overrun-codes", two, second(zero, codes), (ErrorCode.OVERRUN, 1, 1)
+    long = LegalBlock(bits_of(Tag.BX, 3) + [0, 0, 0, 0, 1] * 4)
+    yield "overrun-codes", two, second(zero, long), (ErrorCode.OVERRUN, 1, 1)
     raw = LegalBlock(bits_of(Tag.RAW, 3) + [1] * 9)
     yield "overrun-raw", two, second(zero, raw), (ErrorCode.OVERRUN, 1, 1)
     yield "trailing", two, second(zero, zero, more=1), (ErrorCode.TRAILING, 1, 1)
+    codes = (
+        [(PlaneCode.ONES, 0)] * (k // 8) + [(PlaneCode.VERBATIM, 1)] * (k % 8) for k in range(64)
+    )
+    sound = (_coded(Tag.BX, [*some, (PlaneCode.ZERO_RUN, 0)], w) for some in codes)
+    even = next(block for block in sound if (block.bits + zero.bits) % 8 == 0)
+    yield "trailing-8", two, second(even, zero, more=1), (ErrorCode.TRAILING, 1, 1)
     yield "padding", two, second(zero, zero, padding=1), (ErrorCode.PADDING, 1, 1)
     one = reference.encode_chunk(bytes(255) + b"\x01", w)
     yield "tail", two - 1, start + one, (ErrorCode.TAIL, 1, 1)

@@ -1,0 +1,157 @@
+"""Mutants of the golden model's Python: `python -m tests.mutate_model [mutants] [seed]`.
+
+Cosmic Ray makes them (`pip install cosmic-ray`), with all its operators but those that
+change nothing here: the removal of decorators (numba.njit), `is` for comparisons of numbers.
+A sample of equal share of each module is run against the tests named below, numba's kernels
+as plain Python, in a process of its own with 40 seconds of processor time. Writes
+build/mutate/model.json.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import json
+import os
+import random
+import resource
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # before numba is imported
+
+import hypothesis
+import numba
+import numpy
+import pytest
+from cosmic_ray import plugins
+from cosmic_ray.commands import init
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.work_db import WorkDB, use_db
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / "build" / "mutate" / "model.json"
+VECTORS = "tests/test_vectors.py"
+SECONDS = 40
+# Module: selection, files. The last two run compiled kernels.
+TESTS = {
+    "format": ("test_format or test_reference", ["tests/test_format.py", VECTORS]),
+    "reference": ("test_reference_decoder", [VECTORS]),
+    "reference_encoder": ("test_reference_encoder", [VECTORS]),
+    "parse": ("test_decoder[", [VECTORS]),
+    "decoder": ("test_decoder[ or test_small_vectors", [VECTORS, "tests/test_codec_errors.py"]),
+    "bits": ("test_decoder[ or test_encoder", [VECTORS]),
+    "choose": ("test_encoder", [VECTORS]),
+    "encoder": ("test_encoder", [VECTORS]),
+    "size_model": ("test_size_model", [VECTORS]),
+    "measure": ("", ["tests/test_codec_api.py", VECTORS]),
+    "codec": ("", ["tests/test_codec_api.py", "tests/test_codec_errors.py", VECTORS]),
+}
+COMPILED = ("measure", "codec")
+
+
+class _Plain(ast.NodeTransformer):
+    """Takes out what no run depends on: annotations."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(0)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        for argument in (*node.args.args, *node.args.kwonlyargs):
+            argument.annotation = None
+        self.generic_visit(node)
+        return node
+
+
+def meaning(source: str) -> str:
+    """Equal for sources that differ in annotations only."""
+    return ast.dump(_Plain().visit(ast.parse(source)))
+
+
+def candidates(module: str) -> list[tuple[str, int, int]]:
+    """Operator, occurrence and line of every mutant of a module."""
+    skipped = ("RemoveDecorator", "_Is", "_IsNot")
+    skipped += ("VariableReplacer", "VariableInserter", "ExceptionReplacer")  # need arguments
+    with use_db(":memory:", WorkDB.Mode.create) as db:
+        init([ROOT / "model" / f"{module}.py"], db, {})
+        mutations = [item.mutations[0] for item in db.work_items]
+    kept = [m for m in mutations if not m.operator_name.endswith(skipped)]
+    return sorted((m.operator_name, m.occurrence, m.start_pos[0]) for m in kept)
+
+
+def survives(module: str, source: str) -> bool:
+    """Whether the tests of ``module`` pass with ``source`` in its place."""
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        return status == 0
+    code = 1
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        numba.config.DISABLE_JIT = module not in COMPILED
+        path = str(ROOT / "model" / f"{module}.py")
+        load = importlib.machinery.SourceFileLoader.get_code
+
+        def get_code(self: Any, name: str) -> Any:
+            same = os.path.realpath(self.path) == path
+            return compile(source, path, "exec") if same else load(self, name)
+
+        importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+        selection, files = TESTS[module]
+        chosen = ["-k", selection] if selection else []
+        options = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "-W", "ignore", *chosen]
+        code = int(pytest.main([*options, *files]))
+    finally:
+        os._exit(code)
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 440
+    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    os.chdir(ROOT)
+    rows = []
+    for module in TESTS:
+        start = time.monotonic()
+        source = (ROOT / "model" / f"{module}.py").read_text()
+        if not survives(module, source):
+            raise SystemExit(f"the tests of {module} fail without a mutant")
+        every = candidates(module)
+        rng.shuffle(every)
+        seen: Counter[str] = Counter()
+        survivors = []
+        for operator, occurrence, line in every:
+            if seen["mutants"] == count // len(TESTS):
+                break
+            mutant = mutate_code(source, plugins.get_operator(operator)(), occurrence)
+            if meaning(mutant) == meaning(source):
+                continue
+            seen["mutants"] += 1
+            if survives(module, mutant):
+                pairs = zip(source.splitlines(), mutant.splitlines(), strict=True)
+                new = next((b.strip() for a, b in pairs if a != b), "")
+                survivors.append({"line": line, "operator": operator, "mutant": new})
+                print(f"{module}.py:{line}: {new}", flush=True)
+        row = {"module": module, "candidates": len(every), "mutants": seen["mutants"]}
+        rows.append(row | {"killed": seen["mutants"] - len(survivors), "survivors": survivors})
+        spent = time.monotonic() - start
+        print(
+            f"{module}: {rows[-1]['killed']} of {seen['mutants']} killed, {spent:.0f} s", flush=True
+        )
+        FILE.parent.mkdir(parents=True, exist_ok=True)
+        versions = {m.__name__: m.__version__ for m in (numba, numpy, pytest, hypothesis)}
+        report = {"version": 1, "versions": versions, "designs": rows}
+        FILE.write_text(json.dumps(report, indent=1) + "\n")
+    total, killed = (sum(row[key] for row in rows) for key in ("mutants", "killed"))
+    print(f"{killed} of {total} killed; written: {FILE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
