@@ -21,8 +21,6 @@ from planezip.model.format import TAG_BITS, Parameters, PlaneCode, Tag
 
 __all__ = ["Selection", "properties"]
 
-_SIZES = (("4x4", TINY, 2), ("8x8", SMALL, 4))
-
 
 class Selection(wiring.Component):
     """Every encoding of a block and the hardware's choice: winner, its size, its strings."""
@@ -156,22 +154,22 @@ def _classes(check: Check, p: Parameters, tag: Tag, symbols: list[Value]) -> lis
 
 def properties() -> Iterator[Property]:
     """Round trip of each encoding and of the selection; the sizer against it."""
-    for size, parameters, beats in _SIZES:
-        quick = size == "4x4"
-        for tag in Tag:
-            yield Property(
-                f"{tag.name} {size}: decode(encode(x)) = x",
-                partial(round_trip, parameters, tag),
-                quick=quick and tag != Tag.DBX,
-            )
+    for tag in Tag:
         yield Property(
-            f"selection {size}: smallest, lowest tag, decodes, at most raw plus tag",
-            partial(selected, parameters),
-            quick=quick,
+            f"{tag.name} 4x4: decode(encode(x)) = x",
+            partial(round_trip, TINY, tag),
+            quick=tag != Tag.DBX,
         )
-        yield Property(
-            f"sizer {size}: choice, size and classes of two blocks in a row",
-            partial(sized, parameters, beats),
-            depth=2 * beats + 16,
-            quick=quick,
-        )
+    for tag in (Tag.RAW, Tag.ZVC):
+        yield Property(f"{tag.name} 8x8: decode(encode(x)) = x", partial(round_trip, SMALL, tag))
+    yield Property(
+        "selection 4x4: smallest, lowest tag, decodes, at most raw plus tag",
+        partial(selected, TINY),
+        quick=True,
+    )
+    yield Property(
+        "sizer 4x4: choice, size and classes of two blocks in a row",
+        partial(sized, TINY, 2),
+        depth=20,
+        quick=True,
+    )

@@ -15,6 +15,7 @@ from formal.prove import Property
 from formal.sizes import TINY
 from formal.streams import driven
 from planezip.hdl.compressor import CompressorLane
+from planezip.hdl.decompressor import DecompressorLane
 from planezip.hdl.intake import Intake
 from planezip.hdl.types import Mode
 from planezip.model.format import DEFAULT, HEADER_BYTES, Parameters, Tag
@@ -22,6 +23,7 @@ from planezip.model.format import DEFAULT, HEADER_BYTES, Parameters, Tag
 __all__ = ["properties"]
 
 _BEATS = 2  # of a block of TINY
+_DECODED = 52  # within which one has left the decompressor
 _CYCLES = 34  # within which a chunk of two blocks has left the compressor
 
 # The blocks left are counted in HEADER, BODY and LOST (1 to 3); IDLE and DRAIN have none.
@@ -137,6 +139,100 @@ def _feed(check: Check, dut: Any, size: Value, mode: Mode, padded: Value) -> Non
     ]
 
 
+def decompressed(p: Parameters) -> Check:
+    """What the format says of a tensor of up to two blocks gives its bytes, without a fault."""
+    dut = DecompressorLane(p, _BEATS)
+    check = Check(dut)
+    size, padded, blocks = _tensor(check, p)
+    string, body_bytes, raw, _ = _chunk(check, p, size, padded, blocks)
+    total = check.wire(Mux(size == 0, 0, body_bytes + HEADER_BYTES))
+    width = len(dut.wire.payload.data)
+    step = width // 8
+    at = Signal(range(len(string) // width + 2))
+    left = check.wire((total - at * step)[: len(total) + 1])
+    more = check.wire(at * step < total)
+    beat = dut.wire.payload
+    check.m.d.comb += [
+        dut.wire.valid.eq(more),
+        beat.data.eq(Array(string[k : k + width] for k in range(0, len(string), width))[at]),
+        beat.bytes.eq(Mux(left <= step, left, step)),
+        beat.last.eq(left <= step),
+    ]
+    check.m.d.sync += at.eq(at + (dut.wire.valid & dut.wire.ready))
+    count, reports = _ask_and_count(check, dut, size, Const(0))
+    out = dut.raw.payload
+    parts = Array(_parts(padded, len(out.data)))
+    here = dut.raw.valid & (count < size)
+    check.equal(out.data, parts[check.wire(count[(len(out.data) // 8).bit_length() - 1 :])], here)
+    check.always(~dut.raw.valid | ~out.bad)
+    report = dut.report.payload
+    check.equal(report.body_bytes, body_bytes, dut.report.valid)
+    check.equal(report.error, 0, dut.report.valid)
+    check.equal(report.raw, raw, dut.report.valid)
+    done = (count == size) & (reports == (size != 0))
+    check.always((check.cycle(_DECODED) < _DECODED) | done)
+    return check
+
+
+def bounded_beats(p: Parameters) -> Check:
+    """Any wire beats: bytes out never exceed the descriptor's, ``last`` comes with the last one.
+
+    If beats keep coming and the output is ready, all bytes come within ``_DECODED`` cycles.
+    """
+    dut = DecompressorLane(p, _BEATS)
+    check = Check(dut)
+    size = check.constant(range(p.chunk_bits // 8 + 1), "raw_bytes")
+    check.require(size <= p.chunk_bits // 8)
+    valid = check.free(1, "wire_valid")
+    payload = check.feed(dut.wire.payload, "wire_payload")
+    step = len(payload.data) // 8
+    waits, before = Signal(), Signal(len(Value.cast(payload)))
+    paused = check.constant(1, "paused")
+    pause = check.free(1, "pause")
+    check.m.d.comb += dut.wire.valid.eq(valid | ~paused)
+    check.m.d.sync += [
+        waits.eq(dut.wire.valid & ~dut.wire.ready),
+        before.eq(Value.cast(payload)),
+    ]
+    check.require(~waits | (dut.wire.valid & (Value.cast(payload) == before)))
+    check.require(payload.bytes <= step)
+    check.require((payload.bytes == step) | payload.last)
+    count, reports = _ask_and_count(check, dut, size, paused & pause)
+    check.always(~dut.report.valid | (dut.report.payload.body_bytes <= p.chunk_bits // 8))
+    done = (count == size) & (reports == (size != 0))
+    check.always(paused | (check.cycle(_DECODED) < _DECODED) | done)
+    return check
+
+
+def _ask_and_count(check: Check, dut: Any, size: Value, pause: Value) -> tuple[Value, Value]:
+    """One descriptor; bytes and reports that came out, and the rules for their number."""
+    asked, count, reports = Signal(), Signal(range(2 * (1 << len(size)))), Signal(2)
+    out = dut.raw.payload
+    check.m.d.comb += [
+        dut.descriptor.valid.eq(~asked),
+        dut.descriptor.payload.raw_bytes.eq(size),
+        dut.descriptor.payload.mode.eq(Mode.STREAM),
+        dut.raw.ready.eq(~pause),
+        dut.report.ready.eq(~pause),
+    ]
+    check.m.d.sync += [
+        asked.eq(asked | dut.descriptor.ready),
+        count.eq(count + Mux(dut.raw.valid & dut.raw.ready, out.bytes, 0)),
+        reports.eq(reports + (dut.report.valid & dut.report.ready)),
+    ]
+    after = check.wire(count + out.bytes)
+    check.always(~dut.raw.valid | (out.bytes != 0))
+    check.always(~dut.raw.valid | (after <= size))
+    check.always(~dut.raw.valid | (out.last == (after == size)))
+    check.always(~dut.report.valid | ((reports == 0) & (size != 0)))
+    check.equal(dut.report.payload.last, 1, dut.report.valid)
+    return count, reports
+
+
+def _parts(value: Value, size: int) -> list[Value]:
+    return [value[k : k + size] for k in range(0, len(value), size)]
+
+
 def bounded_chunks(p: Parameters) -> Check:
     """Intake: chunks never have more blocks than the descriptor, whatever bytes come in."""
     check, readies = driven(partial(Intake, p))
@@ -166,6 +262,16 @@ def properties() -> Iterator[Property]:
         "compressor 4x4: stream, report and progress of a tensor",
         partial(compressed, TINY),
         depth=_CYCLES + 1,
+    )
+    yield Property(
+        "decompressor 4x4: bytes and progress of a tensor",
+        partial(decompressed, TINY),
+        depth=_DECODED + 1,
+    )
+    yield Property(
+        "decompressor 4x4: no more bytes than the descriptor has, for any beats",
+        partial(bounded_beats, TINY),
+        depth=_DECODED + 1,
     )
     yield Property(
         "intake: no more blocks than the descriptor has, for any bytes",

@@ -11,18 +11,27 @@ from amaranth.hdl import Signal
 
 from formal.check import Check
 from formal.prove import Property
-from formal.sizes import SMALL, TINY
+from formal.sizes import BARE, SMALL, TINY
 from formal.streams import Setup, offered, outputs, separate, stable
 from planezip.hdl.align import Aligner, Narrow
 from planezip.hdl.chunk_buffer import ChunkBuffer
+from planezip.hdl.completer import Completer
 from planezip.hdl.compressor import CompressorLane
+from planezip.hdl.dealer import Dealer
 from planezip.hdl.decompressor import DecompressorLane
 from planezip.hdl.delta import Delta
 from planezip.hdl.emitter import Emitter
+from planezip.hdl.engine import CompressEngine, DecompressEngine
 from planezip.hdl.framer import Framer
 from planezip.hdl.intake import Intake
+from planezip.hdl.merger import Merger, Packer
 from planezip.hdl.payload_path import PayloadPath
+from planezip.hdl.queue import Queue
+from planezip.hdl.register_bank import RegisterBank
+from planezip.hdl.rows import BeatsToRows, RowsToBeats
 from planezip.hdl.serializer import Serializer
+from planezip.hdl.splitter import Splitter
+from planezip.model.format import DEFAULT
 
 __all__ = ["COMPONENTS", "Component", "properties"]
 
@@ -74,10 +83,13 @@ class Component:
     setup: Setup | None = None
     lemmas: tuple[tuple[str, tuple[str, ...]], ...] = ()
     reach: int = 12  # cycles within which every output offers something
+    offers: bool = True  # without being asked; else valid waits until all its queues have room
     quick: bool = False
 
 
 _REPORTS = (("report", _fifo("dut.reports", 3)),)
+# A tensor whose chunks are read (states HEADER to ROWS, 1 to 3) has bytes.
+_SPLITTER = ("(=> (and (bvuge {dut.state} #b001) (bvule {dut.state} #b011)) (not {dut.none}))",)
 COMPONENTS = (
     Component("delta", Delta, quick=True),
     Component("framer", Framer, quick=True),
@@ -98,6 +110,22 @@ COMPONENTS = (
         (("report", _fifo("dut.buffer.reports", 3)),),
         reach=24,
     ),
+    Component("decompressor 4x4", partial(DecompressorLane, TINY, 2), reach=52),
+    Component("queue", partial(Queue, 8, 4), quick=True),
+    Component("rows_to_beats", partial(RowsToBeats, 2, 2, 4), quick=True),
+    Component("beats_to_rows", partial(BeatsToRows, 2, 2, 4), quick=True),
+    Component("merger", partial(Merger, 4, 2), quick=True),
+    Component("packer", partial(Packer, 4, 2), quick=True),
+    Component("dealer", partial(Dealer, DEFAULT, 2), offers=False),
+    Component(
+        "splitter",
+        partial(Splitter, DEFAULT, 2),
+        None,
+        (("tally", _SPLITTER),),
+        offers=False,
+    ),
+    Component("completer, compressing", partial(Completer, BARE, 2, False)),
+    Component("completer, decompressing", partial(Completer, BARE, 2, True)),
 )
 WHOLE: Mapping[str, Callable[[], Any]] = {
     "delta": Delta,
@@ -111,8 +139,17 @@ WHOLE: Mapping[str, Callable[[], Any]] = {
     "intake": Intake,
     "emitter": Emitter,
     "decompressor": DecompressorLane,
+    "rows_to_beats": partial(RowsToBeats, 32, 2, 68),
+    "beats_to_rows": partial(BeatsToRows, 64, 2, 36),
+    "merger": partial(Merger, 64, 2),
+    "packer": partial(Packer, 128, 2),
+    "completer, compressing": partial(Completer, DEFAULT, 2, False),
+    "completer, decompressing": partial(Completer, DEFAULT, 2, True),
+    "register_bank": partial(RegisterBank, DEFAULT),
+    "compressing engine": partial(CompressEngine, BARE, 2),
+    "decompressing engine": partial(DecompressEngine, BARE, 2),
 }
-"""Components at full size, for the search in the netlist."""
+"""Components for the search in the netlist: at full size where no other is named."""
 
 
 def properties() -> Iterator[Property]:
@@ -133,6 +170,8 @@ def properties() -> Iterator[Property]:
                 lemmas=lemmas.get(port, ()),
                 quick=component.quick,
             )
+            if not component.offers:
+                continue
             yield Property(
                 f"{component.name}: {port} is offered before ready",
                 partial(offered, *arguments),

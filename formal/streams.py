@@ -20,8 +20,13 @@ def ports(component: Any, flow: wiring.Flow) -> Iterator[tuple[str, Any]]:
     """Name and interface of each stream port of a direction."""
     for name, member in component.signature.members.items():
         is_stream = member.is_signature and isinstance(member.signature, stream.Signature)
-        if is_stream and member.flow == flow:
-            yield name, getattr(component, name)
+        if not is_stream or member.flow != flow:
+            continue
+        port = getattr(component, name)
+        if member.dimensions:  # an array of streams
+            yield from ((f"{name}_{k}", each) for k, each in enumerate(port))
+        else:
+            yield name, port
 
 
 def outputs(component: Any) -> list[tuple[str, Any]]:
@@ -57,8 +62,10 @@ def driven(
         readies[name] = check.free(1, f"{name}_ready")
         check.m.d.comb += port.ready.eq(1 if granted else readies[name])
     for path, member, value in dut.signature.flatten(dut):
-        if path[0] not in names and member.flow == wiring.In:
-            check.feed(value, "_".join(map(str, path)))
+        name = "_".join(map(str, path))
+        of_stream = name.rpartition("_")[0] in names
+        if not of_stream and member.flow == wiring.In:
+            check.feed(value, name)
     if setup:
         setup(check)
     return check, readies
@@ -69,7 +76,7 @@ def stable(
 ) -> Check:
     """Valid and payload hold until ready. ``broken``: the component takes ready for granted."""
     check, readies = driven(make, setup, broken)
-    output = getattr(check.dut, port)
+    output = dict(outputs(check.dut))[port]
     payload = Value.cast(output.payload)
     waits, before = Signal(), Signal(len(payload))
     check.m.d.sync += [waits.eq(output.valid & ~readies[port]), before.eq(payload)]
@@ -84,7 +91,7 @@ def offered(
     """Valid rises though ready is never given. ``broken``: valid is gated with ready."""
     check, readies = driven(make, setup)
     check.require(~readies[port])
-    valid = getattr(check.dut, port).valid
+    valid = dict(outputs(check.dut))[port].valid
     check.reach(valid & readies[port] if broken else valid)
     return check
 
@@ -93,6 +100,6 @@ def separate(make: Callable[[], Any], *, broken: bool = False) -> Check:
     """For :mod:`formal.netlist`: each valid as a wire. ``broken``: gated with its ready."""
     check, readies = driven(make)
     for name, ready in readies.items():
-        valid = getattr(check.dut, name).valid
+        valid = dict(outputs(check.dut))[name].valid
         check.show(valid & ready if broken else valid, f"{name}_offer")
     return check
