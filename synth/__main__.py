@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.sweep:
             return _sweep(chosen, folder, arguments.jobs)
         mappings = [arguments.mapping] if arguments.mapping else list(SCRIPTS)
-        rows = run(names, chosen, folder, arguments.jobs, mappings)
+        rows = run(names, chosen, folder, arguments.jobs, mappings, not arguments.no_power)
         print(table(rows))
         write(document(rows, chosen), arguments.output)
     except (SynthError, OSError) as error:
@@ -79,6 +79,7 @@ def run(
     folder: Path,
     jobs: int,
     mappings: Sequence[str] = tuple(SCRIPTS),
+    with_power: bool = True,
 ) -> list[Row]:
     """Rows of the modules in the libraries, in order; progress goes to the error stream."""
     print(f"{len(names)} modules, {len(libraries)} libraries", file=sys.stderr, flush=True)
@@ -86,7 +87,7 @@ def run(
 
     def one(name: str, library: Library, node: Node, constraint: Constraint) -> tuple[Row, bool]:
         power = None
-        if name in LANES and icarus():
+        if with_power and name in LANES and icarus():
             power = partial(kept_activities, MODULES[name], name, text(name), folder)
         return measure(name, text(name), library, node, constraint, folder, power, mappings)
 
@@ -121,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--module", action="append", help="only this module; may be repeated")
     parser.add_argument("--sweep", action="store_true", help="encodings, widths, lanes")
+    parser.add_argument("--no-power", action="store_true", help="no simulation, no power")
     parser.add_argument("--mapping", choices=SCRIPTS, help="default: speed where area is too slow")
     parser.add_argument("--period-ps", type=float, help="clock instead of the node's own")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
