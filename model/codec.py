@@ -186,19 +186,29 @@ def _map(
 
 
 def _encode(data: Bytes, w: int, threads: int, out: Bytes | None) -> Iterator[Bytes]:
-    """Wire format piece by piece; one thread writes the pieces into ``out``, one by one."""
+    """Wire format piece by piece; a piece may be overwritten once the next one is asked for.
+
+    One thread writes the pieces into ``out``, one by one.
+    """
     check_width(w)
     room = -(-PIECE_BYTES // CHUNK_BYTES) * (HEADER_BYTES + CHUNK_BYTES)
     used = 0
+    spare: deque[Bytes] = deque()
 
-    def encode_piece(blocks: NDArray[np.uint64]) -> Bytes:
+    def encode_piece(blocks: NDArray[np.uint64]) -> tuple[Bytes, int]:
         nonlocal used
-        wire = np.empty(room, np.uint8) if out is None or threads > 1 else out[used:]
-        part = wire[: encode_chunks[w](blocks, wire)]
-        used += part.size
-        return part
+        try:
+            wire = spare.pop()
+        except IndexError:
+            wire = np.empty(room, np.uint8) if out is None or threads > 1 else out[used:]
+        size = encode_chunks[w](blocks, wire)
+        used += size
+        return wire, size
 
-    yield from _map(encode_piece, pieces(data, "<u8"), threads)
+    for wire, size in _map(encode_piece, pieces(data, "<u8"), threads):
+        yield wire[:size]
+        if out is None or threads > 1:
+            spare.append(wire)
 
 
 def _walk(
