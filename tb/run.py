@@ -286,6 +286,7 @@ def run_tests(
                     "COCOTB_REWRITE_ASSERTION_FILES": "test_*.py",  # all modules: 1 s more
                 },
             )
+        _tell_waveform(folder, run_folder)
         tests, failed = _results(results)
         if failed or not tests:
             what = f"{failed} of {tests} tests failed" if tests else "no test ran"
@@ -294,6 +295,16 @@ def run_tests(
                 f" (COCOTB_RANDOM_SEED={seed})\n{_tail(log)}"
             )
     return tests
+
+
+def _tell_waveform(folder: Path, run_folder: Path) -> None:
+    """With WAVES=1: keep the run's waveform (Icarus writes it beside the build), print its path."""
+    if os.environ.get("WAVES", "0") == "0":
+        return
+    for wave in (*folder.glob("*.fst"), run_folder / "dump.vcd"):
+        if wave.is_file():
+            kept = wave.replace(run_folder / wave.name)
+            print(f"waveform: {kept.relative_to(ROOT)}", flush=True)
 
 
 def run_bench(

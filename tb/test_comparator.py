@@ -12,7 +12,7 @@ from planezip.hdl.comparator import Comparator, largest_size, size_bits, smalles
 from planezip.model.format import ALL_ENCODINGS, DEFAULT, TAG_BITS, Parameters, Tag
 from tb.bench import Bench
 from tb.layouts import pack
-from tb.run import run_bench
+from tb.run import ROOT, run_bench
 
 SUBSETS = [ALL_ENCODINGS, frozenset({Tag.RAW, Tag.BX}), frozenset({Tag.RAW, Tag.ZVC, Tag.ZBX})]
 
@@ -45,3 +45,14 @@ def test_comparator(encodings: frozenset[Tag]) -> None:
 
 def test_sizes_fit() -> None:
     assert size_bits(DEFAULT) == 11
+
+
+def test_waveform_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WAVES", "1")
+    parameters = Parameters()
+    run_bench(Comparator(parameters), __name__, arguments={"parameters": parameters})
+    line = capsys.readouterr().out.strip()
+    assert line.startswith("waveform: build/sim/")
+    assert (ROOT / line.removeprefix("waveform: ")).stat().st_size > 0
