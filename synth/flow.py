@@ -24,6 +24,8 @@ __all__ = ["SCRIPTS", "Constraint", "Netlist", "map_rtlil", "rtlil_text", "synth
 SRAM_BITS = 4096  # smaller memories are flip-flops
 CLOCK_GATE_BITS = 4  # flip-flops behind one enable, at least, for a gated clock
 _DONT_USE = ("HB*", "*DC*")  # hold buffers, decoupling
+# ASAP7's only ones with Q are of four times the drive; those with QN and an inverter are smaller.
+_LARGE_FLIP_FLOPS = ("DFFHQx4*", "DFFLQx4*")
 _SMALLER = (
     "balance -l;resub -K 6 -l;rewrite -l;resub -K 6 -N 2 -l;refactor -l;resub -K 8 -l;balance -l;"
     "resub -K 8 -N 2 -l;rewrite -l;resub -K 10 -l;rewrite -z -l;resub -K 10 -N 2 -l;balance -l;"
@@ -150,6 +152,7 @@ def map_rtlil(
         "liberty": [str(path) for path in library.files],
         "flip_flops": str(library.flip_flops),
         "dont_use": _DONT_USE,
+        "large_flip_flops": _LARGE_FLIP_FLOPS,
         "clock_gate_bits": CLOCK_GATE_BITS if library.clock_gate_cells else 0,
         "conditions": library.conditions,
         "sram_bits": SRAM_BITS,

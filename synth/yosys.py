@@ -40,7 +40,8 @@ def main(argv: list[str] | None = None) -> int:
         gates = f"-liberty {job['flip_flops']} -min_net_size {job['clock_gate_bits']}"
         run(f"clockgate {gates}", "opt_clean")
     run("splitnets -ports -format _", "rename -wire -suffix _reg")  # after their registers
-    run(f"dfflibmap -liberty {job['flip_flops']}", "opt_clean")
+    large = " ".join(f"-dont_use {cell}" for cell in job["large_flip_flops"])
+    run(f"dfflibmap {large} -liberty {job['flip_flops']}", "opt_clean")
     dont_use = " ".join(f"-dont_use {cell}" for cell in job["dont_use"])
     files = f"-constr {job['ports']} -script {job['script']}"
     run(f"tee -q -o {job['log']} abc {dont_use} {liberty} {files}")
