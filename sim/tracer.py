@@ -276,8 +276,10 @@ def trace_iteration(step: Step, source: str) -> Trace:
         raise
     except Exception as error:  # whatever the model raises
         last = tracer.ops[-1].name if tracer.ops else "its start"
+        needs_data = "meta tensor" in str(error)
         raise TraceError(
             f"the step failed in the {tracer.phase} pass after {last}: "
             f"{type(error).__name__}: {error}"
+            + ("; trace it with data instead of shapes (--device cpu)" if needs_data else "")
         ) from error
     return tracer.finish(step, source)

@@ -21,6 +21,9 @@ MODEL = """
 import torch
 from torch import nn
 
+def peeks(batch):
+    return nn.Linear(4, 4), (torch.randn(batch, 4),), lambda m, x: m(x).sum() * m(x).sum().item()
+
 def linear(batch):
     model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1))
     return model, (torch.randn(batch, 64),), lambda m, x: m(x).sum()
@@ -91,6 +94,7 @@ def test_capture_of_a_small_batch_serves_a_plan_of_a_large_one(
     ("arguments", "message"),
     [
         (["trace", "--model", "nothing"], "model must be timm:NAME"),
+        (["trace", "--model", "mine.py:peeks"], "trace it with data instead of shapes"),
         (["capture", "--model", "MINE", "-o", "OUT", "--text", "x"], "is no language model"),
         (["capture", "--model", "MINE", "-o", "OUT", "--images", "x"], "takes no images"),
         (["capture", "--model", "MINE", "-o", "OUT", "--threads", "0"], "threads must be"),
