@@ -336,14 +336,20 @@ def positions(p: Parameters) -> Check:
 
 
 def placed(p: Parameters) -> Check:
-    """Each unit begins where the one before ends."""
+    """Each unit begins where the one before ends; the lengths are those of the cycle before."""
     dut = PayloadPlaces(p)
     check = Check(dut)
+    check.m.d.comb += dut.enable.eq(1)
     g = Geometry(p)
-    names = ("start", "width", "planes", "verbatim", "positions", "shares", "position_bits",
-             "symbol_bits")  # fmt: skip
-    i = {name: check.feed(getattr(dut, name), name) for name in names}
-    check.require(i["width"] < len(p.symbol_bits))
+    start, begun = check.feed(dut.start, "start"), Signal()
+    check.m.d.sync += begun.eq(1)
+    names = ("width", "planes", "verbatim", "positions", "shares", "position_bits", "symbol_bits")
+    i: dict[str, Signal] = {}
+    for name in names:
+        now = check.feed(getattr(dut, name), name)
+        i[name] = Signal.like(now, name=f"taken_{name}")
+        check.m.d.sync += i[name].eq(now)
+    check.require(~begun | (i["width"] < len(p.symbol_bits)))
     check.require(i["position_bits"] <= log2_of(Const(g.symbols)))
     shares = _parts(i["shares"], g.unit_bits.bit_length())
     for share in shares:
@@ -352,19 +358,19 @@ def placed(p: Parameters) -> Check:
     starts = _parts(dut.places, ring)
     for index, w in enumerate(p.symbol_bits):
         here, span = i["width"] == index, p.symbols(w) // g.unit_bits
-        at: Value = i["start"]
+        at: Value = start
         for k in range(g.units):
             both = i["verbatim"][k] & i["positions"][k]
             check.require(~here | ~both)
-            check.equal(starts[k], at[:ring], here & i["planes"])
+            check.equal(starts[k], at[:ring], begun & here & i["planes"])
             length = Mux(i["verbatim"][k], shares[k % span], 0)
             if k % span == 0:
                 length = Mux(i["positions"][k], i["position_bits"], length)
             at = check.wire((at + length)[: len(dut.end)])
-        check.equal(dut.end, at, here & i["planes"])
+        check.equal(dut.end, at, begun & here & i["planes"])
     for k in range(g.units):
-        check.equal(starts[k], (i["start"] + k * g.unit_bits)[:ring], ~i["planes"])
-    check.equal(dut.end, (i["start"] + i["symbol_bits"])[: len(dut.end)], ~i["planes"])
+        check.equal(starts[k], (start + k * g.unit_bits)[:ring], begun & ~i["planes"])
+    check.equal(dut.end, (start + i["symbol_bits"])[: len(dut.end)], begun & ~i["planes"])
     return check
 
 
@@ -418,6 +424,8 @@ def properties() -> Iterator[Property]:
         )
         yield Property(f"coder {name}: codes of a slot, packed", partial(coded, p), quick=True)
         yield Property(f"positions {name}: of a slot's planes", partial(positions, p), quick=True)
-        yield Property(f"payload places {name}: sums of lengths", partial(placed, p), quick=True)
+        yield Property(
+            f"payload places {name}: sums of lengths", partial(placed, p), depth=2, quick=True
+        )
         yield Property(f"payload packer {name}: units in a ring", partial(packs, p), depth=2)
     yield Property("payload packer: units in a ring", partial(packs, DEFAULT), depth=2)
