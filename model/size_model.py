@@ -207,20 +207,18 @@ def _run(blocks, a, w, narrow, bits, best, tags):
     words = np.empty(_WORDS * _LANES, np.uint64)
     out = np.empty((6, _LANES), np.int32)
     total = 0
-    body = 0
     for first in range(0, blocks.shape[0], _LANES):
         _gather(blocks, first, words, a, w)
         _walk(a, n, w, narrow)
         _walk_deltas(a, n, w, narrow)
         _finish(a, n, w, out)
         count = min(_LANES, blocks.shape[0] - first)
-        for k in range(count):
-            body += out[5, k]
-            block = first + k
-            if block % BLOCKS_PER_CHUNK == BLOCKS_PER_CHUNK - 1 or block == blocks.shape[0] - 1:
-                raw = (block % BLOCKS_PER_CHUNK + 1) * BLOCK_BYTES
-                total += HEADER_BYTES + min((body + 7) // 8, raw)
-                body = 0
+        for start in range(0, count, BLOCKS_PER_CHUNK):
+            m = min(BLOCKS_PER_CHUNK, count - start)
+            body = 0
+            for k in range(m):
+                body += out[5, start + k]
+            total += HEADER_BYTES + min((body + 7) >> 3, m * BLOCK_BYTES)
         if bits.shape[0] > 0:
             for k in range(count):
                 best[first + k] = out[5, k]
