@@ -15,11 +15,12 @@ from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.decoder_types import parsed_block, slot_geometry
 from planezip.hdl.delta import width_shape
+from planezip.hdl.expansion import ExpansionControl, expansion_levels, moved
 from planezip.hdl.unpack import unpacked_slot
 from planezip.hdl.wires import any_of, registers, wire
 from planezip.model.format import DEFAULT, Parameters, Tag
 
-__all__ = ["LATENCY", "PlaneRebuild", "expand", "expansion_moves", "rebuilt_slot"]
+__all__ = ["LATENCY", "PlaneRebuild", "rebuilt_slot"]
 
 LATENCY = 4
 
@@ -41,35 +42,6 @@ def rebuilt_slot(parameters: Parameters) -> data.StructLayout:
             "data": unsigned(slot_geometry(parameters).slot),
         }
     )
-
-
-def expand(value: int, mask: int) -> int:
-    """Software model: the low bits of ``value``, in order, at the places of ``mask``'s ones."""
-    result = 0
-    for k in range(mask.bit_length()):
-        if mask >> k & 1:
-            result |= (value & 1) << k
-            value >>= 1
-    return result
-
-
-def expansion_moves(mask: int, bits: int) -> list[int]:
-    """Software model of the network's controls: level k moves bits up by 2**k where a one is.
-
-    The highest level acts first. Bit i at the end has come from i minus the zeros below
-    it; seen from there (lowest level first) it moves down by 2**k if bit k of that number
-    is set: parity of the zeros that are left.
-    """
-    moves, zeros = [], ~mask << 1 & ((1 << bits) - 1)
-    for level in range(bits.bit_length() - 1):
-        parity = zeros
-        for k in range(bits.bit_length() - 1):
-            parity ^= parity << (1 << k) & ((1 << bits) - 1)
-        move = parity & mask
-        moves.append(move)
-        mask = (mask ^ move) | move >> (1 << level)
-        zeros &= ~parity
-    return moves
 
 
 class PlaneRebuild(wiring.Component):
@@ -128,22 +100,35 @@ class PlaneRebuild(wiring.Component):
         m.d.sync += above.eq(lowest)
         r = registers(m, {**r, "pre": pre}, "xored")
         # Expansion, and room for the base.
-        moves, kept = self._moves(m)
         pre = r.pop("pre")
-        levels = len(moves)
-        half = levels // 2
-        for level in reversed(range(half, levels)):
-            pre = self._move(m, pre, moves[level], level)
+        has_zbx = Tag.ZBX in g.parameters.encodings
+        if has_zbx:
+            control = self._control(m)
+            levels = expansion_levels(g.parameters)
+            for level in reversed(range(levels // 2, levels)):
+                pre = moved(m, pre, control.moves[level], level)
         r = registers(m, {**r, "pre": pre}, "expanded")
         pre = r.pop("pre")
-        for level in reversed(range(half)):
-            pre = self._move(m, pre, moves[level], level)
-        if moves:
-            pre = wire(m, pre & kept.replicate(g.slot // g.symbols), "kept")
+        if has_zbx:
+            for level in reversed(range(levels // 2)):
+                pre = moved(m, pre, control.moves[level], level)
+            pre = wire(m, pre & control.kept.replicate(g.slot // g.symbols), "kept")
         r["data"] = Mux(r["dbx"], self._with_base(r["width"], pre, r.pop("base")), pre)
         r = registers(m, r, "out")
         m.d.comb += [Value.cast(getattr(self.planes, k)).eq(value) for k, value in r.items()]
         return m
+
+    def _control(self, m: Module) -> ExpansionControl:
+        g = self._geometry
+        m.submodules.control = control = ExpansionControl(g.parameters)
+        two = len(g.parameters.symbol_bits) == 2
+        m.d.comb += [
+            control.phase.eq(self.phase),
+            control.mask.eq(self.block.mask),
+            control.on.eq(self.block.zbx),
+            control.wide.eq((self.block.width == 1) if two else 0),
+        ]
+        return control
 
     def _symbols(self) -> Value:
         """The slot's data with the dropped symbols zero."""
@@ -204,61 +189,6 @@ class PlaneRebuild(wiring.Component):
             lowest.append(Mux(here, above, 0))
         options.append(x & order.replicate(g.slot))
         return any_of(options), any_of(lowest)
-
-    def _moves(self, m: Module) -> tuple[list[Value], Value]:
-        """Controls of the expansion for the slots in it, level by level, and the places kept.
-
-        Found in three steps of two levels, in the cycles between the mask and its first slot.
-        """
-        g, block = self._geometry, self.block
-        size = g.symbols
-        if Tag.ZBX not in g.parameters.encodings:
-            return [], Const(0, size)
-        wide = Const(0, 1)
-        mask: Value = block.mask
-        if len(g.parameters.symbol_bits) == 2:  # two planes of the wider symbols side by side
-            wide = block.width == 1
-            mask = wire(m, Mux(wide, block.mask[: size // 2].replicate(2), block.mask), "mask")
-        mask = wire(m, mask | (~block.zbx).replicate(size), "mask")
-        # Two levels per step; step k ends with a phase of its own (3, 0, 1), so that what a
-        # step reads holds; levels are used from phase 1 (upper half) and 2 (lower half) on.
-        state = {"mask": mask, "left": mask, "wide": wide}
-        state["zeros"] = wire(m, (~mask << 1)[:size] & self._apart(wide, 1), "zeros")
-        levels = size.bit_length() - 1
-        for step, phase in enumerate((3, 0, 1)):
-            for level in range(2 * step, min(2 * step + 2, levels)):
-                parity = state["zeros"]
-                for k in range(levels):
-                    up = (parity << (1 << k))[:size] & self._apart(state["wide"], 1 << k)
-                    parity = wire(m, parity ^ up, "parity")
-                move = wire(m, parity & state["left"], "move")
-                state[f"move_{level}"] = move
-                state["left"] = wire(m, (state["left"] ^ move) | (move >> (1 << level)), "left")
-                state["zeros"] = wire(m, state["zeros"] & ~parity, "zeros")
-            state = registers(m, state, f"moves_{step}", self.phase == phase)
-        half = levels // 2
-        upper = {k: state[f"move_{k}"] for k in range(half, levels)}
-        lower = {k: state[f"move_{k}"] for k in range(half)}
-        used = registers(m, upper, "upper", self.phase == 0)
-        late = registers(m, {**lower, "mask": state["mask"]}, "lower", self.phase == 1)
-        return [(late if k < half else used)[k] for k in range(levels)], late["mask"]
-
-    def _apart(self, wide: Value, places: int) -> Value:
-        """Mask of a shift by ``places`` that must not leave a plane of the wider symbols."""
-        half = self._geometry.symbols // 2
-        if places >= half:
-            return Cat(Const(0, half), (~wide).replicate(half))
-        ones = Const((1 << half) - 1, half)
-        return Cat(ones, (~wide).replicate(places), Const(-1, half - places))
-
-    def _move(self, m: Module, planes: Value, move: Value, level: int) -> Value:
-        size = self._geometry.symbols
-        parts = [planes[k : k + size] for k in range(0, len(planes), size)]
-        return wire(
-            m,
-            Cat((part & ~move) | ((part << (1 << level))[:size] & move) for part in parts),
-            "moved",
-        )
 
     def _with_base(self, width: Value, planes: Value, base: Value) -> Value:
         g = self._geometry

@@ -103,9 +103,12 @@ class Unpack(wiring.Component):
         upper, level = lengths[0], 0
         while len(lengths) > 1:  # of the lower half, quarters, eighths
             upper = lengths[-1]
-            r |= {f"shift_{level}_{k}": v for k, v in enumerate(lengths[::2])}
+            # A plane of two pieces needs no shift between them.
+            bits = (g.piece << level).bit_length()
+            r |= {f"shift_{level}_{k}": v[:bits] for k, v in enumerate(lengths[::2])}
             lengths = [
-                wire(m, lengths[k] + lengths[k + 1], "sum") for k in range(0, len(lengths), 2)
+                wire(m, lengths[k] + lengths[k + 1], "sum")[: bits + 1]
+                for k in range(0, len(lengths), 2)
             ]
             level += 1
         total = lengths[0]
@@ -133,7 +136,11 @@ class Unpack(wiring.Component):
         window, shift = r.pop("window"), r.pop("fine")
         for k in range(fine):
             window = wire(m, Mux(shift[k], window >> (1 << k), window), "window")
-        r = registers(m, self._split_off(r, window), "aligned")
+        r = self._split_off(r, window)
+        # Only slot 0 has a top plane, and three cycles to go.
+        extra_piece = registers(m, {"extra": r.pop("extra")}, "held", self.phase == 3)
+        r = registers(m, r, "aligned")
+        m.d.comb += self.slot.extra.eq(extra_piece["extra"])
         return self._spread(m, r, level)
 
     def _split_off(self, r: dict[str, Value], window: Value) -> dict[str, Value]:
@@ -171,7 +178,7 @@ class Unpack(wiring.Component):
                         moved = Mux(self._whole(r), part[size : 2 * size + more], moved)
                     split += [part[:size], moved]
                 parts = split
-            elif step == 1 or levels == 0:
+            elif step == 1:
                 parts = [part[:size] for part in parts]
             if step == 2:
                 r["data"] = Cat(self._pulled(r, k, part) for k, part in enumerate(parts))

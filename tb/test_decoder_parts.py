@@ -9,7 +9,7 @@ import cocotb
 import pytest
 
 from planezip.hdl.decoder_types import DecoderGeometry
-from planezip.hdl.plane_rebuild import expand, expansion_moves
+from planezip.hdl.expansion import expand, expansion_moves
 from planezip.hdl.running_sum import LATENCY, RunningSum, running_sum
 from planezip.hdl.unpack import pieces
 from planezip.hdl.untranspose import Untranspose, beats_of

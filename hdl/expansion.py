@@ -1,0 +1,155 @@
+"""Expansion of ZBX: compacted bits move to the places that a mask names.
+
+The network is an inverse butterfly: level k moves bits up by 2**k, the highest level
+first. Its controls are found from the mask, the lowest level first, two levels a cycle, by
+one piece of hardware that a block has for three cycles.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from planezip.hdl.wires import any_of, registers, wire
+from planezip.model.format import DEFAULT, Parameters
+
+__all__ = ["ExpansionControl", "expand", "expansion_levels", "expansion_moves", "moved"]
+
+
+def expand(value: int, mask: int) -> int:
+    """Software model: the low bits of ``value``, in order, at the places of ``mask``'s ones."""
+    result = 0
+    for k in range(mask.bit_length()):
+        if mask >> k & 1:
+            result |= (value & 1) << k
+            value >>= 1
+    return result
+
+
+def expansion_moves(mask: int, bits: int) -> list[int]:
+    """Software model of the network's controls: level k moves bits up by 2**k where a one is.
+
+    Bit i at the end has come from i minus the zeros below it; seen from there (lowest level
+    first) it moves down by 2**k if bit k of that number is set: parity of the zeros that are
+    left.
+    """
+    moves, zeros = [], ~mask << 1 & ((1 << bits) - 1)
+    for level in range(bits.bit_length() - 1):
+        parity = zeros
+        for k in range(bits.bit_length() - 1):
+            parity ^= parity << (1 << k) & ((1 << bits) - 1)
+        move = parity & mask
+        moves.append(move)
+        mask = (mask ^ move) | move >> (1 << level)
+        zeros &= ~parity
+    return moves
+
+
+def expansion_levels(parameters: Parameters) -> int:
+    """Levels of the network: of the longest plane."""
+    return parameters.symbols_per_block.bit_length() - 1
+
+
+def moved(m: Module, planes: Value, move: Value, level: int) -> Value:
+    """``planes`` after a level; each plane (or two of the wider symbols) is as long as ``move``."""
+    size = len(move)
+    parts = [planes[k : k + size] for k in range(0, len(planes), size)]
+    return wire(
+        m,
+        Cat((part & ~move) | ((part << (1 << level))[:size] & move) for part in parts),
+        "moved",
+    )
+
+
+class ExpansionControl(wiring.Component):
+    """Controls of the levels, held for the four slots of a block.
+
+    The upper half of the levels (rounded up) is there from phase 1 on, nine cycles after
+    phase 0 of the mask, the lower half and the mask from phase 2 on.
+
+    Parameters
+    ----------
+    parameters : Parameters
+
+    Attributes
+    ----------
+    phase : In(2)
+    mask : In(symbols), on : In(1), wide : In(1)
+        Of a block, in phases 0 to 3: its mask, whether it is expanded at all, and whether two
+        planes of the wider symbols lie side by side.
+    moves : Out(ArrayLayout(symbols, levels))
+    kept : Out(symbols)
+        The places that a bit comes to.
+    """
+
+    def __init__(self, parameters: Parameters = DEFAULT) -> None:
+        self._size = size = parameters.symbols_per_block
+        self._levels = levels = expansion_levels(parameters)
+        super().__init__(
+            {
+                "phase": In(2),
+                "mask": In(size),
+                "on": In(1),
+                "wide": In(1),
+                "moves": Out(data.ArrayLayout(size, levels)),
+                "kept": Out(size),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        size, levels = self._size, self._levels
+        phase = [self.phase == k for k in range(4)]
+        half = size // 2
+        mask = wire(m, Mux(self.wide, self.mask[:half].replicate(2), self.mask), "mask_of_all")
+        mask = wire(m, mask | (~self.on).replicate(size), "places")
+        zeros = (~mask << 1)[:size] & self._apart(self.wide, 1)
+        # Phases 1 to 3: two levels each.
+        first = phase[3]
+        steps = [phase[k] for k in (1, 2, 3)]
+        now = registers(m, {"mask": mask, "wide": self.wide}, "loaded", first)
+        left, left_zeros = (Signal(size, name=k, reset_less=True) for k in ("left", "zeros"))
+        rest, zero = left, left_zeros
+        found: list[Value] = []
+        for j in range(2):
+            parity = zero
+            for k in range(levels):
+                up = (parity << (1 << k))[:size] & self._apart(now["wide"], 1 << k)
+                parity = wire(m, parity ^ up, "parity")
+            move = wire(m, parity & rest, "move")
+            found.append(move)
+            down = any_of(
+                [
+                    (move >> (1 << (2 * k + j))) & on.replicate(size)
+                    for k, on in enumerate(steps)
+                    if 2 * k + j < levels
+                ]
+            )
+            rest = wire(m, (rest ^ move) | down, "rest")
+            zero = wire(m, zero & ~parity, "zero")
+        with m.If(first):
+            m.d.sync += [left.eq(mask), left_zeros.eq(zeros)]
+        with m.Elif(~phase[0]):
+            m.d.sync += [left.eq(rest), left_zeros.eq(zero)]
+        moves = [registers(m, {k: found[k % 2]}, "move", steps[k // 2])[k] for k in range(levels)]
+        late = registers(m, {"mask": now["mask"]}, "late", first)
+        # Used from phase 1 (upper half) and 2 (lower half) on.
+        low = levels // 2
+        upper = registers(m, {k: moves[k] for k in range(low, levels)}, "upper", phase[0])
+        lower = registers(m, {k: moves[k] for k in range(low)} | late, "lower", phase[1])
+        m.d.comb += [
+            *[self.moves[k].eq((lower if k < low else upper)[k]) for k in range(levels)],
+            self.kept.eq(lower["mask"]),
+        ]
+        return m
+
+    def _apart(self, wide: Value, places: int) -> Value:
+        """Mask of a shift by ``places`` that must not leave a plane of the wider symbols."""
+        half = self._size // 2
+        if places >= half:
+            return Cat(Const(0, half), (~wide).replicate(half))
+        ones = Const((1 << half) - 1, half)
+        return Cat(ones, (~wide).replicate(places), Const(-1, half - places))
