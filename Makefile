@@ -44,6 +44,10 @@ verilog: $(SIM_SET) ## write the hardware as Verilog to build/verilog/
 formal: $(TEST_SET) ## prove the hardware's properties; build/formal/report.json
 	@$(PY) -m formal
 
+.PHONY: coverage
+coverage: $(TEST_SET) ## bins of the format that the data of make sim hits; build/coverage/functional.json
+	@$(PY) -m formal.coverage
+
 .PHONY: bench
 bench: $(TEST_SET) ## speed and ratio of the golden codec beside other compressors
 	@$(PY) -m tests.bench_codec

@@ -57,7 +57,7 @@ class Property:
     tries: int = 12
     quick: bool = False
     lemmas: tuple[str, ...] = ()
-    limit_s: int = 300
+    limit_s: int = 1500
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from planezip.model.errors import ErrorCode
-from planezip.model.format import DEFAULT, PlaneCode, Tag
+from planezip.model.format import DEFAULT, TAG_BITS, PlaneCode, Tag, log2_ceil
 
 __all__ = ["SIDES", "STALLS", "Bin", "bins"]
 
@@ -30,7 +30,8 @@ def bins() -> Iterator[Bin]:
         for tag in Tag:
             yield "written", "winner", w, tag.name
         for low, high in combinations(Tag, 2):
-            yield "written", "tie", w, low.name, high.name
+            if low != Tag.RAW or high not in _PLANED or _meets_raw(high, w):
+                yield "written", "tie", w, low.name, high.name
         for side in SIDES:
             yield from _codes(side, w)
             yield from _chunks(side, w)
@@ -51,11 +52,13 @@ def _codes(side: str, w: int) -> Iterator[Bin]:
         for code in PlaneCode:
             yield side, "code", w, tag.name, code.name
         for length in range(2, planes + 1):
-            # ZBX without any one in its planes has only zeros: BX is then shorter.
-            if side == "read" or tag != Tag.ZBX or length < planes:
+            # ZBX with ones in one plane or none is longer than BX, which needs no mask.
+            if side == "read" or tag != Tag.ZBX or length < planes - 1:
                 yield side, "run", w, tag.name, length
     for code in PlaneCode:
-        yield side, "top plane of DBX", w, code.name
+        # The top plane is its own pre-XOR plane: zero before any other code.
+        if side == "read" or code != PlaneCode.PRE_ZERO:
+            yield side, "top plane of DBX", w, code.name
     for code in (PlaneCode.ONE, PlaneCode.PAIR):
         for place in range(count - (code == PlaneCode.PAIR)):
             yield side, "position", w, code.name, place
@@ -76,3 +79,24 @@ def _chunks(side: str, w: int) -> Iterator[Bin]:
         yield side, "extreme size", w, extreme
     for tail in range(128):
         yield side, "bytes of a tensor modulo 128", w, tail
+
+
+def _meets_raw(tag: Tag, w: int) -> bool:
+    """Whether ``tag`` can have the size of RAW in a block that RAW wins.
+
+    Sums of any codes of its planes, whether or not they occur together: a no is certain.
+    """
+    count, planes = DEFAULT.symbols(w), DEFAULT.planes(tag, w)
+    raw = TAG_BITS + DEFAULT.block_bits
+    head = TAG_BITS + {Tag.DBX: w, Tag.BX: 0, Tag.ZBX: count}[tag]
+    # RAW wins only if ZVC is not smaller.
+    widths = [n for n in range(count + 1) if TAG_BITS + count + n * w >= raw]
+    for n in {Tag.DBX: [count - 1], Tag.BX: [count], Tag.ZBX: widths}[tag]:
+        sums: list[set[int]] = [{0}]
+        for k in range(1, planes + 1):
+            one = {s + c for s in sums[k - 1] for c in (1 + n, 3, 5, 5 + log2_ceil(n))}
+            runs = {s + 2 + DEFAULT.run_bits(tag, w) for j in range(k - 1) for s in sums[j]}
+            sums.append({s for s in one | runs if s <= raw})
+        if raw - head in sums[planes]:
+            return True
+    return False
