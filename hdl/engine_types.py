@@ -63,6 +63,8 @@ class EngineGeometry:
         if lanes not in (1, 2, 4):
             raise ValueError(f"lanes must be 1, 2 or 4, not {lanes!r}")
         decoder = DecoderGeometry(parameters)
+        if parameters.block_bits != 1024:
+            raise ValueError(f"parameters must have blocks of 1024 bits, not {parameters!r}")
         self.parameters = parameters
         self.lanes = lanes
         self.lane_raw = decoder.beat // 8

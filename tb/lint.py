@@ -18,7 +18,8 @@ def main() -> int:
     worst = 0
     for path in write(ROOT / "build" / "verilog"):
         command = [executable, "--lint-only", "-Wall", "--top-module", path.stem]
-        sources = [str(Path(__file__).with_name("lint.vlt")), str(path)]
+        library = ["-y", str(path.parent)]  # of the modules that it has instances of
+        sources = [str(Path(__file__).with_name("lint.vlt")), *library, str(path)]
         result = subprocess.run([*command, *sources], check=False, env=environment)
         print(f"{path.relative_to(ROOT)}: {'clean' if not result.returncode else 'see above'}")
         worst = max(worst, result.returncode)

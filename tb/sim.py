@@ -16,8 +16,10 @@ from importlib import metadata
 from pathlib import Path
 
 from tb.benches import OUTCOMES, run_benches
+from tb.engine_runs import engine_runs
 from tb.harness.bulk import Stalls, build_lane, run_lane
 from tb.harness.lanes import LANES
+from tb.harness.path import build_path
 from tb.jobs import Job, jobs
 from tb.report import Report, Run, table
 from tb.run import (
@@ -37,6 +39,7 @@ __all__ = ["main"]
 _PATTERNS = ("none", "half", "bursts", "most", "cyclic")
 _PROBLEMS_SHOWN = 5
 _NONE = Stalls()
+_ENGINES, _FULL_ENGINES = (2,), (1, 2, 4)  # lanes each way
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,6 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             for name in simulators
             if name in lane.simulators
         }
+        engines = {
+            lanes: builder.submit(build_path, lanes)
+            for lanes in (_FULL_ENGINES if arguments.full else _ENGINES)
+            if "verilator" in simulators
+        }
         benches = dict.fromkeys(OUTCOMES, 0) if arguments.no_benches else run_benches()
         pending = [
             (job, runner.submit(_run, job, builds[job.lane.name, job.simulator]))
@@ -70,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for job in jobs(lane, simulators, seed, arguments.full)
         ]
         runs = [_told(job, future) for job, future in pending]
+        runs += [_tell(run) for run in engine_runs(engines, seed, arguments.full)]
     report = BUILD / "report.json"
     Report(metadata.version("planezip"), arguments.full, benches, runs).write(report)
     print(f"\n{table(runs)}\n")
@@ -122,11 +131,16 @@ def _stalls(stalls: Stalls) -> str:
 
 
 def _told(job: Job, future: Future[Run]) -> Run:
-    """The run, with a line about it; a bench that could not run is a run that failed."""
+    """The run of a job; a bench that could not run is a run that failed."""
     try:
         run = future.result()
     except BenchFailure as error:
         run = _failed(job, str(error))
+    return _tell(run)
+
+
+def _tell(run: Run) -> Run:
+    """The run, with a line about it."""
     errors = f", {run.errors_agreed:,} faults as the codec says" if run.errors_agreed else ""
     bits = f"{run.symbol_bits} bits" if run.symbol_bits else "both widths"
     print(

@@ -122,7 +122,7 @@ async def descriptors_and_completions(dut: Any) -> None:
     await bench.reset()
     await bench.write(OFFSETS["IRQ_ENABLE"], 2)
     for name, base in BANKS.items():
-        fields = {
+        fields: dict[str, Any] = {
             "raw_bytes": bench.rng.getrandbits(40),
             "wire_bytes": bench.rng.getrandbits(41),
             "dtype": ElementType.INT64,
@@ -143,7 +143,7 @@ async def descriptors_and_completions(dut: Any) -> None:
     assert read(dut.irq) == 0
     assert await bench.until(lambda: not any(sink.left for sink in sinks.values()))
     for name, base in BANKS.items():
-        told = []
+        told: list[dict[str, Any]] = []
         for error in (0, 9):
             told.append(
                 {

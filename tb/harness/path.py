@@ -23,7 +23,7 @@ from tb.harness.path_records import path_files
 from tb.harness.tensors import Tensor
 from tb.run import DEFAULT_SEED, Sources, build, locked, run_tests, simulator_version
 
-__all__ = ["PathResult", "PathStalls", "build_path", "run_path"]
+__all__ = ["PathResult", "PathStalls", "Port", "build_path", "run_path"]
 
 FOLDER = Path(__file__).resolve().parent
 _SHOWN = 8
