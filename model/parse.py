@@ -139,8 +139,6 @@ def parse(body, size, m, lane, planes, words, codes, control, w):
             continue
         full = every >> (U(n) - width) if width > U(0) else U(0)
         above = U(0)
-        if count == w:
-            planes[w * LANES + b] = U(0)
         for row in range(count):
             code = codes[U(row)]
             if code == _VERBATIM:

@@ -1,10 +1,10 @@
-"""Mutants of the golden model's Python: `python -m tests.mutate_model [mutants] [seed]`.
+"""Mutants of the golden model: `python -m tests.mutate_model [mutants [seed [module ...]]]`.
 
 Cosmic Ray makes them (`pip install cosmic-ray`), with all its operators but those that
 change nothing here: the removal of decorators (numba.njit), `is` for comparisons of numbers.
 A sample of equal share of each module is run against the tests named below, numba's kernels
 as plain Python, in a process of its own with 40 seconds of processor time. Writes
-build/mutate/model.json.
+build/mutate/model.json; with modules named, the rows of the others stay as they are.
 """
 
 from __future__ import annotations
@@ -51,6 +51,13 @@ TESTS = {
     "codec": ("", ["tests/test_codec_api.py", "tests/test_codec_errors.py", VECTORS]),
 }
 COMPILED = ("measure", "codec")
+# Survivors that no test can kill, and why.
+EQUIVALENT = {
+    "symbols.append((symbols[-1] + delta) & ((1 >> w) - 1))": "only w bits of a symbol are kept",
+    "for bits in range( 31):": "odd bits are a verbatim plane, read without the table",
+    "code, length = _PREFIXES[window & U( 30), 0], _PREFIXES[window & U(31), 1]": "bit 0 is 0",
+    "code, length = _PREFIXES[window & U(31), 0], _PREFIXES[window & U( 30), 1]": "bit 0 is 0",
+}
 
 
 class _Plain(ast.NodeTransformer):
@@ -113,44 +120,55 @@ def survives(module: str, source: str) -> bool:
         os._exit(code)
 
 
+def run(module: str, count: int, rng: random.Random) -> dict[str, Any]:
+    """Row of the report on up to ``count`` mutants of a module."""
+    source = (ROOT / "model" / f"{module}.py").read_text()
+    if not survives(module, source):
+        raise SystemExit(f"the tests of {module} fail without a mutant")
+    every = candidates(module)
+    rng.shuffle(every)
+    seen: Counter[str] = Counter()
+    survivors = []
+    for operator, occurrence, line in every:
+        if seen["mutants"] == count:
+            break
+        mutant = mutate_code(source, plugins.get_operator(operator)(), occurrence)
+        if meaning(mutant) == meaning(source):
+            continue
+        seen["mutants"] += 1
+        if not survives(module, mutant):
+            seen["killed"] += 1
+            continue
+        pairs = zip(source.splitlines(), mutant.splitlines(), strict=True)
+        new = next(b.strip() for a, b in pairs if a != b)
+        seen["equivalent"] += new in EQUIVALENT
+        note = EQUIVALENT.get(new)
+        survivors.append({"line": line, "operator": operator, "mutant": new, "equivalent": note})
+        print(f"{module}.py:{line}: {new}", flush=True)
+    counts = {key: seen[key] for key in ("mutants", "killed", "equivalent")}
+    return {"name": module, "candidates": len(every), **counts, "survivors": survivors}
+
+
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 440
-    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    seed = sys.argv[2] if len(sys.argv) > 2 else "1"
+    modules = sys.argv[3:] or list(TESTS)
     os.chdir(ROOT)
-    rows = []
-    for module in TESTS:
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    kept = json.loads(FILE.read_text())["designs"] if sys.argv[3:] and FILE.exists() else []
+    rows = {row["name"]: row for row in kept}
+    versions = {m.__name__: m.__version__ for m in (numba, numpy, pytest, hypothesis)}
+    for module in modules:
         start = time.monotonic()
-        source = (ROOT / "model" / f"{module}.py").read_text()
-        if not survives(module, source):
-            raise SystemExit(f"the tests of {module} fail without a mutant")
-        every = candidates(module)
-        rng.shuffle(every)
-        seen: Counter[str] = Counter()
-        survivors = []
-        for operator, occurrence, line in every:
-            if seen["mutants"] == count // len(TESTS):
-                break
-            mutant = mutate_code(source, plugins.get_operator(operator)(), occurrence)
-            if meaning(mutant) == meaning(source):
-                continue
-            seen["mutants"] += 1
-            if survives(module, mutant):
-                pairs = zip(source.splitlines(), mutant.splitlines(), strict=True)
-                new = next((b.strip() for a, b in pairs if a != b), "")
-                survivors.append({"line": line, "operator": operator, "mutant": new})
-                print(f"{module}.py:{line}: {new}", flush=True)
-        row = {"module": module, "candidates": len(every), "mutants": seen["mutants"]}
-        rows.append(row | {"killed": seen["mutants"] - len(survivors), "survivors": survivors})
+        row = rows[module] = run(module, count // len(TESTS), random.Random(f"{seed} {module}"))
         spent = time.monotonic() - start
-        print(
-            f"{module}: {rows[-1]['killed']} of {seen['mutants']} killed, {spent:.0f} s", flush=True
-        )
-        FILE.parent.mkdir(parents=True, exist_ok=True)
-        versions = {m.__name__: m.__version__ for m in (numba, numpy, pytest, hypothesis)}
-        report = {"version": 1, "versions": versions, "designs": rows}
+        print(f"{module}: {row['killed']} of {row['mutants']} killed, {spent:.0f} s", flush=True)
+        report = {"version": 1, "versions": versions, "designs": list(rows.values())}
         FILE.write_text(json.dumps(report, indent=1) + "\n")
-    total, killed = (sum(row[key] for row in rows) for key in ("mutants", "killed"))
-    print(f"{killed} of {total} killed; written: {FILE.relative_to(ROOT)}")
+    total, killed, same = (
+        sum(row[key] for row in rows.values()) for key in ("mutants", "killed", "equivalent")
+    )
+    print(f"{killed} of {total} killed, {same} equivalent; written: {FILE.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
