@@ -134,7 +134,7 @@ async def emitted_blocks(dut: Any) -> None:
             poke.set(
                 phase=phase,
                 begun=int(goes and phase == 0),
-                begun_last=int(goes and phase == 0 and entering.end["last_of_chunk"]),
+                begun_last=entering.end["last_of_chunk"] if entering and phase == 0 else 0,
                 end=ending.end if ending else 0,
                 valid=int(leaving is not None),
                 data=leaving.slots[phase] if leaving else 0,

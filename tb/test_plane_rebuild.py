@@ -80,7 +80,7 @@ def random_block(
     extra = rng.getrandbits(length - 1)
     block = {"width": width, "zbx": int(zbx), "mask": mask}
     per_slot, symbols = w // g.slots, length // g.slots
-    slots = []
+    slots: list[dict[str, Any]] = []
     for k in range(g.slots):
         planes = range(per_slot * k, per_slot * (k + 1))
         low = w - per_slot * (k + 1)
