@@ -102,6 +102,7 @@ def _ties(w: int, rng: random.Random) -> bytes:
 def _written(w: int) -> Iterator[tuple[str, bytes]]:
     """Tensors that an encoder compresses."""
     rng = random.Random(w)
+    n = DEFAULT.symbols(w)
     for tag in Tag:
         blocks = [_winner(tag, w, rng) for _ in range(3)]
         yield f"tag-{tag.name.lower()}", b"".join([*blocks, bytes(256)])
@@ -111,7 +112,13 @@ def _written(w: int) -> Iterator[tuple[str, bytes]]:
     noise = b"".join(_winner(Tag.RAW, w, rng) for _ in range(32))
     yield "raw-chunk", noise + bytes(256) + _winner(Tag.BX, w, rng)
     yield "raw-last-chunk", bytes(CHUNK_BYTES) + noise[:381]
-    yield "largest-coded-chunk", noise[:-128] + _winner(Tag.ZBX, w, rng)
+    high, low = {16: (0, 14), 32: (0b10101, 27)}[w]  # 919 bits: 4095 bytes with the 31 others
+    block = _bytes([high << low | rng.getrandbits(low) for _ in range(n)], w)
+    yield "largest-coded-chunk", noise[:-128] + block
+    some = [
+        (rng.getrandbits(w) | 1) * (k < (928 - n) // w) for k in range(n)
+    ]  # 931 bits: 4096 bytes
+    yield "smallest-raw-chunk", noise[:-128] + _bytes(some, w)
     yield "all-zero", bytes(2 * CHUNK_BYTES)
     halves = (0, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 0xFFFF, 1, 0x8001, 0x007F, 0x0080, 0x7C00, 0x03FF)
     special = struct.pack("<12H", *halves) + struct.pack("<3I", 0x7FC12345, 0x3F800000, 0x80000001)

@@ -3,7 +3,7 @@
 Cosmic Ray makes them (`pip install cosmic-ray`), with all its operators but those that
 change nothing here: the removal of decorators (numba.njit), `is` for comparisons of numbers.
 A sample of equal share of each module is run against the tests named below, numba's kernels
-as plain Python, in a process of its own with 40 seconds of processor time. Writes
+as plain Python, in a process of its own with 30 seconds of processor time. Writes
 build/mutate/model.json; with modules named, the rows of the others stay as they are.
 """
 
@@ -35,7 +35,7 @@ from cosmic_ray.work_db import WorkDB, use_db
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "build" / "mutate" / "model.json"
 VECTORS = "tests/test_vectors.py"
-SECONDS = 40
+SECONDS = 30
 # Module: selection, files. The last two run compiled kernels.
 TESTS = {
     "format": ("test_format or test_reference", ["tests/test_format.py", VECTORS]),

@@ -160,6 +160,7 @@ def test_every_error_raw_chunks_and_padding_are_there(w):
     chunks = [c for v in sound for c in chunks_of(v, contents(v)[0])]
     raw = {m for m, body in chunks if len(body) == 128 * m}
     assert 32 in raw
+    assert max(len(body) for m, body in chunks if m == 32 and len(body) < CHUNK_BYTES) == 4095
     assert min(raw) < 32
     single = [v for v in sound if v["raw_bytes"] == 128 and v["canonical"]]
     assert {-min(v["sizes"][0]) % 8 for v in single} == set(range(8))
