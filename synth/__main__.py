@@ -91,9 +91,8 @@ def run(
         power = None
         if with_power and name in LANES and icarus():
             power = partial(kept_activities, MODULES[name], name, text(name), folder)
-        mappings = (mapping or _MAPPING.get(node.nm, "area"),)
-        if mapping == "both":
-            mappings = tuple(SCRIPTS)
+        chosen = mapping or _MAPPING.get(node.nm, "area")
+        mappings = list(SCRIPTS) if chosen == "both" else [chosen]
         return measure(name, text(name), library, node, constraint, folder, power, mappings)
 
     done: dict[tuple[int, str], Row] = {}
