@@ -19,19 +19,19 @@ _POOL_BLOCKS = 4096
 _POOL_STREAMS = 200
 
 
-def broken_tensors(seed: int, w: int, faults: int) -> list[Tensor]:
+def broken_tensors(seed: int, w: int, faults: int, short: bool = False) -> list[Tensor]:
     """Tensors of which ``faults`` have a stream in which the codec finds a fault.
 
     Flipped bits, truncations and extensions of what the encoder writes and of other legal
-    streams; between them streams that stay legal, and sound ones.
+    streams; between them streams that stay legal, and sound ones. ``short``: of a few blocks.
     """
     rng = random.Random(f"{seed} {w}")
     pool = mixed(_POOL_BLOCKS, w, seed).tobytes()
-    sizes = [_blocks(rng) for _ in range(_POOL_STREAMS)]
+    sizes = [_blocks(rng, short) for _ in range(_POOL_STREAMS)]
     legal = [(blocks, _legal(rng, w, blocks, STYLES)) for blocks in sizes]
     tensors: list[Tensor] = []
     while faults:
-        mode, blocks = rng.choice(_MODES), _blocks(rng)
+        mode, blocks = rng.choice(_MODES), _blocks(rng, short)
         if rng.randrange(4) or mode == "bypass":
             at = rng.randrange(_POOL_BLOCKS - blocks) * BLOCK_BYTES
             less = rng.choice((0, rng.randrange(BLOCK_BYTES)))
@@ -63,9 +63,11 @@ def legal_tensors(seed: int, w: int, blocks: int, styles: Sequence[str]) -> list
     return tensors
 
 
-def _blocks(rng: random.Random) -> int:
+def _blocks(rng: random.Random, short: bool) -> int:
     """Blocks of a tensor: a few, now and then more than a chunk."""
     n = BLOCKS_PER_CHUNK
+    if short:
+        return rng.randint(1, 4)
     return rng.choice((*(rng.randint(1, 6) for _ in range(7)), rng.randint(n - 2, 2 * n + 2)))
 
 
