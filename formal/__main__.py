@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from formal import codec_properties, lane_properties, part_properties, stream_properties
-from formal.prove import Property, Verdict, prove
+from formal.prove import Property, Verdict, broken, prove
 from formal.report import table, write
 from formal.solve import DEFAULT_SOLVER, SOLVERS, version
 
@@ -42,9 +42,10 @@ def run(items: Sequence[Property], solver: str, workers: int) -> list[Verdict]:
     context = get_context("spawn")
     verdicts: dict[str, Verdict] = {}
     with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1) as pool:
-        futures = [pool.submit(prove, item, solver) for item in items]
+        futures = {pool.submit(prove, item, solver): item for item in items}
         for future in as_completed(futures):
-            verdict = future.result()
+            error = future.exception()
+            verdict = broken(futures[future], error, solver) if error else future.result()
             verdicts[verdict.name] = verdict
             word = "ok  " if verdict.passed else "FAIL"
             count = f"[{len(verdicts)}/{len(items)}]"

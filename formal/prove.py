@@ -11,7 +11,7 @@ from formal.netlist import ready_to_valid
 from formal.smt import Model, export, mutations
 from formal.solve import DEFAULT_SOLVER, SOLVERS
 
-__all__ = ["MODES", "Property", "Verdict", "prove"]
+__all__ = ["MODES", "Property", "Verdict", "broken", "prove"]
 
 MODES = ("bmc", "induction", "cover", "netlist")
 
@@ -117,6 +117,12 @@ def prove(item: Property, solver: str = DEFAULT_SOLVER) -> Verdict:
         round(time.monotonic() - began, 1),
         solver,
     )
+
+
+def broken(item: Property, error: BaseException, solver: str) -> Verdict:
+    """Verdict on a property that could not be exported or read by the solver."""
+    text = f"{type(error).__name__}: {error}"[-500:]
+    return Verdict(item.name, "failed", item.mode, item.depth, 0, 0, 0, text, False, 0, 0.0, solver)
 
 
 def _search(item: Property, began: float) -> Verdict:

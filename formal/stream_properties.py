@@ -22,6 +22,7 @@ from planezip.hdl.decompressor import DecompressorLane
 from planezip.hdl.delta import Delta
 from planezip.hdl.emitter import Emitter
 from planezip.hdl.engine import CompressEngine, DecompressEngine
+from planezip.hdl.engine_types import engine_descriptor
 from planezip.hdl.framer import Framer
 from planezip.hdl.intake import Intake
 from planezip.hdl.merger import Merger, Packer
@@ -89,7 +90,12 @@ class Component:
 
 _REPORTS = (("report", _fifo("dut.reports", 3)),)
 # A tensor whose chunks are read (states HEADER to ROWS, 1 to 3) has bytes.
-_SPLITTER = ("(=> (and (bvuge {dut.state} #b001) (bvule {dut.state} #b011)) (not {dut.none}))",)
+_RAW_BYTES = engine_descriptor()["raw_bytes"]
+_SPLITTER = (
+    "(=> (and (bvuge {dut.state} #b001) (bvule {dut.state} #b011)) (distinct "
+    f"((_ extract {_RAW_BYTES.offset + _RAW_BYTES.width - 1} {_RAW_BYTES.offset}) {{dut.info}})"
+    f" (_ bv0 {_RAW_BYTES.width})))",
+)
 COMPONENTS = (
     Component("delta", Delta, quick=True),
     Component("framer", Framer, quick=True),

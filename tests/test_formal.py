@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from formal.__main__ import all_properties, main
 from formal.check import Check
 from formal.netlist import ready_to_valid
-from formal.prove import MODES, Property, prove
+from formal.prove import MODES, Property, broken, prove
 from formal.report import table, write
 from formal.smt import export
 from formal.solve import SOLVERS
@@ -149,6 +149,15 @@ def test_report_and_table(tmp_path: Path) -> None:
     write(path, [verdict], "bitwuzla", 1.0)
     jsonschema.validate(json.loads(path.read_text()), SCHEMA)
     assert "1 of 1 properties, 1 obligations" in table([verdict])
+
+
+def test_a_property_that_cannot_be_proven_fails() -> None:
+    item = Property("counter", lambda: below(10), lemmas=("(= {dut.no_such_wire} #b0)",))
+    with pytest.raises(Exception, match="no_such_wire") as caught:
+        prove(item)
+    verdict = broken(item, caught.value, "bitwuzla")
+    assert not verdict.passed
+    assert "no_such_wire" in verdict.mutant
 
 
 def test_unknown_word(capsys: pytest.CaptureFixture[str]) -> None:
