@@ -222,6 +222,8 @@ def build(sources: Sources, simulator: str) -> Path:
         log = folder / "build.log"
         if simulator == "verilator":
             _share_runtime(folder, waves, keep=False)
+            for kind in ("fast", "slow"):  # where g++ cannot map its precompiled header
+                (folder / f"Vtop__pch.h.{kind}").write_text('#include "Vtop__pch.h"\n')
         try:
             runner.build(
                 sources=paths,
