@@ -19,9 +19,8 @@ from pathlib import Path
 from planezip.hdl.export import LANES, MODULES, verilog
 from planezip.model.format import DEFAULT
 
-__all__ = ["FAMILIES", "Resources", "main", "resources"]
+__all__ = ["FAMILIES", "count", "main", "mapped", "resources"]
 
-Resources = Mapping[str, int]
 FAMILIES = {
     "xcup": ("synth_xilinx -family xcup -flatten -noiopad -noclkbuf", "AMD UltraScale+"),
     "xc7": ("synth_xilinx -family xc7 -flatten -noiopad -noclkbuf", "AMD 7 series"),
@@ -59,7 +58,16 @@ def count(cells: Mapping[str, int]) -> dict[str, int]:
 
 
 def resources(name: str, family: str = "xcup", lanes: int = LANES) -> dict[str, int]:
-    """Resources of the exported module ``name``.
+    """Resources of the exported module ``name``; see :func:`mapped`."""
+    inner = {"planezip_engine": 2, "planezip_axi": 3}.get(name, 0)
+    boxes = {box: verilog(MODULES[box](DEFAULT, lanes), box) for box in list(MODULES)[:inner]}
+    return mapped(verilog(MODULES[name](DEFAULT, lanes), name, flatten=True), name, family, boxes)
+
+
+def mapped(
+    text: str, name: str, family: str, boxes: Mapping[str, str] | None = None
+) -> dict[str, int]:
+    """Resources of module ``name`` of a Verilog text, without the modules ``boxes`` (name: text).
 
     Raises
     ------
@@ -67,21 +75,16 @@ def resources(name: str, family: str = "xcup", lanes: int = LANES) -> dict[str, 
         With yosys' message.
     """
     with tempfile.TemporaryDirectory() as folder:
-        boxes = []
-        if name in ("planezip_engine", "planezip_axi"):
-            inner = {"planezip_engine": 2, "planezip_axi": 3}[name]
-            boxes = list(MODULES)[:inner]
         commands = []
-        for box in boxes:
+        for box, inside in (boxes or {}).items():
             path = Path(folder) / f"{box}.v"
-            path.write_text(_shell(verilog(MODULES[box](DEFAULT, lanes), box), box))
+            path.write_text(_shell(inside, box))
             commands.append(f"read_verilog -lib {path}")
-        source, stat = Path(folder) / f"{name}.v", Path(folder) / "stat.json"
-        source.write_text(verilog(MODULES[name](DEFAULT, lanes), name, flatten=True))
-        synth = FAMILIES[family][0]
+        source, stat = Path(folder) / "top.v", Path(folder) / "stat.json"
+        source.write_text(text)
         commands += [
             f"read_verilog {source}",
-            f"{synth} -top {name}",
+            f"{FAMILIES[family][0]} -top {name}",
             f"tee -q -o {stat} stat -json",
         ]
         result = subprocess.run(

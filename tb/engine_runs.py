@@ -1,7 +1,7 @@
 """The engine in `make sim`: whole path with stalls, full rate on real data and worst cases.
 
 Each run gives a row for the raw port of either direction; build/sim/engine.json has the cycles
-of both ports by activity.
+of both ports by activity; ``python -m tb.engine_runs`` prints those of the runs at full rate.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from planezip.model import encode_bytes
 from planezip.model.format import BLOCK_BYTES, CHUNK_BYTES
@@ -24,7 +25,7 @@ from tb.harness.tensors import Tensor
 from tb.report import Run
 from tb.run import BUILD, BenchFailure, Sources, simulator_version
 
-__all__ = ["EngineJob", "engine_jobs", "engine_runs", "path_tensors", "worst_cases"]
+__all__ = ["EngineJob", "engine_jobs", "engine_runs", "path_tensors", "table", "worst_cases"]
 
 REPORT = BUILD / "engine.json"
 FIVE = ("bfloat16", "float16", "float32", "int64", "uint8")
@@ -43,6 +44,7 @@ class EngineJob:
     """A run: ``back`` is what the decompressor gets, by default what the compressor writes."""
 
     data: str
+    label: str
     tensors: Sequence[Tensor]
     back: Sequence[Tensor] | None = None
     stalls: PathStalls = _NONE
@@ -88,13 +90,15 @@ def sent_back(tensors: Sequence[Tensor]) -> list[Tensor]:
 def engine_jobs(seed: int, full: bool) -> Iterator[EngineJob]:
     """The runs of an engine."""
     for stalls in (*_STALLS, *(_FULL_STALLS if full else ())):
-        yield EngineJob("path", path_tensors(PATH_TENSORS, seed), stalls=stalls)
+        label = f"{PATH_TENSORS} tensors of five types, all modes, over the link"
+        tensors = path_tensors(PATH_TENSORS, seed)
+        yield EngineJob("path", label, tensors, stalls=stalls)
     most = None if full else REAL_CHUNKS * CHUNK_BYTES
     real = [Tensor(sample.dtype, sample.data[:most]) for sample in samples()]
-    yield EngineJob("real", real, sent_back(real))
-    for parts in worst_cases(seed).values():
+    yield EngineJob("real", "real activations", real, sent_back(real))
+    for name, parts in worst_cases(seed).items():
         tensors = [Tensor("float32", data) for data in parts]
-        yield EngineJob("worst", tensors, sent_back(tensors))
+        yield EngineJob("worst", name, tensors, sent_back(tensors))
 
 
 def engine_runs(
@@ -119,7 +123,9 @@ def engine_runs(
             except BenchFailure as error:
                 result = _failed(lanes, job, seed, str(error))
             seconds = round(time.monotonic() - start, 1)
-            found.append({"data": job.data, "number": number, **asdict(result)})
+            found.append(
+                {"data": job.data, "label": job.label, "stalls": _stalls(job), **asdict(result)}
+            )
             yield from rows(job, result, seconds)
     document = {
         "schema": "planezip.engine/1",
@@ -139,17 +145,50 @@ def _failed(lanes: int, job: EngineJob, seed: int, problem: str) -> PathResult:
     )
 
 
-def rows(job: EngineJob, result: PathResult, seconds: float) -> Iterator[Run]:
-    """A row for the raw port of the compressor, one for that of the decompressor."""
+def _stalls(job: EngineJob) -> str:
     names = ("none", "half", "bursts", "most", "cyclic")
     pattern = [names[k] for k in (job.stalls.input, job.stalls.output, job.stalls.link)]
-    stalled = job.stalls != _NONE
+    return "none" if job.stalls == _NONE else "/".join(pattern)
+
+
+def table(document: dict[str, Any]) -> str:
+    """The runs without stalls of engine.json, as the table of docs/hardware.md."""
+    lines = [
+        "| tensors, lanes | blocks | compressor: cycles | a block | bubbles"
+        " | decompressor: cycles | a block | bubbles |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for run in document["runs"]:
+        if run["stalls"] != "none" or run["data"] == "path":
+            continue
+        cells = [
+            f"{run['label']} ({run['tensors']}), {run['lanes']}",
+            f"{run['input']['blocks']:,}",
+        ]
+        for side in ("input", "output"):
+            port = run[side]
+            why = [
+                f"{count} {kind.upper()}"
+                for kind, count in port["activity"].items()
+                if count and kind != "move"
+            ]
+            cells += [
+                f"{port['cycles']:,}",
+                f"{port['cycles'] / port['blocks']:.3f}",
+                ", ".join(why) or "none",
+            ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def rows(job: EngineJob, result: PathResult, seconds: float) -> Iterator[Run]:
+    """A row for the raw port of the compressor, one for that of the decompressor."""
     for side, port in (("compress", result.input), ("decompress", result.output)):
         yield Run(
             component=f"engine x{result.lanes} {side}",
             symbol_bits=None,
             data=job.data,
-            stalls="/".join(pattern) if stalled else "none",
+            stalls=_stalls(job),
             blocks=port.blocks,
             tensors=result.tensors,
             cycles=port.cycles,
@@ -165,3 +204,7 @@ def rows(job: EngineJob, result: PathResult, seconds: float) -> Iterator[Run]:
             seconds=seconds,
             problems=result.problems,
         )
+
+
+if __name__ == "__main__":
+    print(table(json.loads(REPORT.read_text())))
