@@ -86,13 +86,14 @@ class SlotFront(wiring.Component):
         body_bytes = Signal.like(self.body_bytes, reset_less=True)
         last_slot = slot == g.beats_per_block - 1
         last_block = block + 1 == chunk.blocks
+        ends = Signal(reset_less=True)  # the same, a slot later: the record comes late in a cycle
         m.d.comb += [
             self.valid.eq(valid),
             self.slot.eq(out),
             self.body_bytes.eq(body_bytes),
             front.eq(self.summaries.valid & self.chunks.valid & (~valid | self.take)),
             self.summaries.ready.eq(front & last_slot),
-            self.chunks.ready.eq(front & last_slot & last_block),
+            self.chunks.ready.eq(front & last_slot & ends),
         ]
         coded = ~chunk.raw
         header = (block == 0) & ~chunk.bypass
@@ -117,6 +118,7 @@ class SlotFront(wiring.Component):
         with m.If(front):
             m.d.sync += [
                 slot.eq(slot + 1),
+                ends.eq(last_block),
                 out.place.eq(place),
                 out.length.eq(length),
                 out.padding.eq(Mux(coded & (block + 1 == evens), chunk.padding, 0)),
