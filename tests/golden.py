@@ -109,6 +109,12 @@ def _written(w: int) -> Iterator[tuple[str, bytes]]:
     for size in (0, 1, 2, 127, 128, 129, 4095, 4096, 4097, 8300):
         text = b"".join(_winner(Tag(1 + k % 4), w, rng) for k in range(-(-size // 128)))
         yield f"length-{size}", text[: size - 1] + b"\x7f" * (size > 0)
+    falls = [
+        [-100 * k + rng.getrandbits(3) for k in range(n)],
+        [100 * abs(k - 9) for k in range(n)],
+    ]
+    falls += [[(1 << w) - 500 + 100 * k for k in range(n)], [-(k // 5) * 1000 for k in range(n)]]
+    yield "deltas", b"".join(_bytes([s % (1 << w) for s in fall], w) for fall in falls)
     noise = b"".join(_winner(Tag.RAW, w, rng) for _ in range(32))
     yield "raw-chunk", noise + bytes(256) + _winner(Tag.BX, w, rng)
     yield "raw-last-chunk", bytes(CHUNK_BYTES) + noise[:381]

@@ -73,6 +73,16 @@ def _runs(tag: Tag, w: int) -> Iterator[LegalBlock]:
         yield from (_coded(tag, codes, w, _head(tag, w)) for codes in (high, low))
 
 
+def _last_places(count: int, w: int) -> LegalBlock:
+    """ZBX over ``count`` symbols: a one, and a pair, as far up as they can stand."""
+    codes = [(PlaneCode.ONE, count - 1)] * (count > 0) + [(PlaneCode.PAIR, count - 2)] * (count > 1)
+    return _coded(Tag.ZBX, [*codes, (PlaneCode.ZERO_RUN, 0)], w, (1 << count) - 1)
+
+
+def _chunks(blocks: list[LegalBlock]) -> bytes:
+    return b"".join(chunk_of(blocks[k : k + 32]) for k in range(0, len(blocks), 32))
+
+
 def legal(w: int) -> Iterator[tuple[str, int, bytes]]:
     """Streams that a decoder must take; blocks in them, then the stream."""
     rng = random.Random(100 + w)
@@ -82,8 +92,7 @@ def legal(w: int) -> Iterator[tuple[str, int, bytes]]:
             blocks = [_every_code(tag, code, w)] * 2 + [_zero(w)] * 2
             yield f"code-{tag.name.lower()}-{code.name.lower()}", 4, chunk_of(blocks)
         runs = list(_runs(tag, w))
-        chunks = [runs[k : k + 32] for k in range(0, len(runs), 32)]
-        yield f"runs-{tag.name.lower()}", len(runs), b"".join(map(chunk_of, chunks))
+        yield f"runs-{tag.name.lower()}", len(runs), _chunks(runs)
     for count in (0, 1, 2, n - 1, n):
         mask = ((1 << count) - 1) << (n - count) // 2
         codes = [(PlaneCode.VERBATIM, (1 << count) - 1 >> k % 3) for k in range(w - 3)]
@@ -93,6 +102,7 @@ def legal(w: int) -> Iterator[tuple[str, int, bytes]]:
         zvc = LegalBlock(bits_of(Tag.ZVC, 3) + bits_of(mask, n), bits_of(-1, count * w))
         blocks = [_coded(Tag.ZBX, codes, w, mask)] * 2 + [zvc] + [_zero(w)] * 3
         yield f"non-zero-{count}", 6, chunk_of(blocks)
+    yield "widths-zbx", n + 1, _chunks([_last_places(count, w) for count in range(n + 1)])
     for style in STYLES:
         yield f"legal-{style.replace(' ', '-')}", 5, legal_chunk(rng, 5, w, style=style)
 
