@@ -56,6 +56,7 @@ COMPILED = ("measure", "codec")
 EQUIVALENT = {
     r".*LANES [|^] [bk]\b": "k is below LANES, a power of two",
     r"symbols.append\(.*1 >> w\) - 1": "only w bits of a symbol are kept",
+    r"lane\[TAG \| b\]": "TAG is 0",
     r"for bits in range\( 31\):": "odd bits are a verbatim plane, read without the table",
     r"code, length = .*window & U\( 30\)": "bit 0 is 0",
 }
