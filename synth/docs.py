@@ -1,6 +1,7 @@
-"""Tables of docs/synth.md from build/synth: ``python -m planezip.synth.docs``.
+"""Tables of docs/synth.md from build/synth: ``python -m planezip.synth.docs [REPORT...]``.
 
-Replaces what stands between ``<!-- NAME -->`` and ``<!-- end -->``, for the names below.
+The rows of several reports are put together; the default is report.json alone. Replaces what
+stands between ``<!-- NAME -->`` and ``<!-- end -->``, for the names below.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from planezip.synth.modules import LANES
 
-__all__ = ["main", "replaced", "tables"]
+__all__ = ["main", "replaced", "tables", "together"]
 
 PAGE = Path("docs") / "synth.md"
 _REPORT = Path("build") / "synth" / "report.json"
@@ -201,16 +202,34 @@ def replaced(page: str, found: Mapping[str, str]) -> str:
     return page
 
 
-def main() -> int:
+def together(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One report with the rows of all; the first one that has a row, library or total counts."""
+    whole = dict(reports[0])
+    keys = {
+        "modules": ("name", "library", "corner"),
+        "libraries": ("library", "corner"),
+        "four_lanes": ("library", "corner"),
+    }
+    for part, names in keys.items():
+        found: dict[tuple[Any, ...], Any] = {}
+        for report in reports:
+            for entry in report[part]:
+                found.setdefault(tuple(entry[name] for name in names), entry)
+        whole[part] = list(found.values())
+    return whole
+
+
+def main(argv: Sequence[str] | None = None) -> int:
     """Write the page; 2 without a report."""
-    if not _REPORT.exists():
-        print(f"error: {_REPORT} is missing: run make synth", file=sys.stderr)
+    paths = [Path(name) for name in (sys.argv[1:] if argv is None else argv)] or [_REPORT]
+    if missing := [path for path in paths if not path.exists()]:
+        print(f"error: {missing[0]} is missing: run make synth", file=sys.stderr)
         return 2
     lines = None
     if _SWEEP.exists():
         with _SWEEP.open(newline="") as file:
             lines = list(csv.DictReader(file))
-    found = tables(json.loads(_REPORT.read_text()), lines)
+    found = tables(together([json.loads(path.read_text()) for path in paths]), lines)
     PAGE.write_text(replaced(PAGE.read_text(), found))
     print(f"written: {PAGE}")
     return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from planezip.synth import docs, report
 from tests.synth_rows import made_up_points, made_up_row
 
@@ -27,3 +29,17 @@ def test_tables_fill_the_page() -> None:
     assert "| no_zvc | made_up | 59 | 40 | 1.0% | 1410 |" in page
     assert docs.replaced(page, found) == page  # writing it again changes nothing
     assert docs.replaced("no tables\n", found) == "no tables\n"
+
+
+def test_rows_of_several_reports() -> None:
+    first = report.document([made_up_row("compressor", 70_000.0, 1400.0, 0.5)], [])
+    again = made_up_row("compressor", 71_000.0, 1400.0, 0.5)
+    second = report.document([again, made_up_row("delta", 10.0, 100.0, 0.5)], [])
+    whole = docs.together([first, second])
+    assert [row["name"] for row in whole["modules"]] == ["compressor", "delta"]
+    assert whole["modules"][0]["area_um2"] == 70_000.0
+
+
+def test_missing_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert docs.main([str(tmp_path / "report.json")]) == 2
+    assert "run make synth" in capsys.readouterr().err
