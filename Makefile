@@ -52,6 +52,10 @@ coverage: $(TEST_SET) ## bins of the format that the data of make sim hits; buil
 bench: $(TEST_SET) ## speed and ratio of the golden codec beside other compressors
 	@$(PY) -m tests.bench_codec
 
+.PHONY: mutate-model
+mutate-model: $(TEST_SET) ## mutants of the golden model's Python, to build/mutate/model.json
+	@$(PY) -m tests.mutate_model
+
 .PHONY: eval
 eval: $(TEST_SET) ## the paper's figures 4 to 6 with our traces and ratios, to build/eval/
 	@$(PY) -m planezip.sim.eval
