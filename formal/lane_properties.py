@@ -175,10 +175,11 @@ def decompressed(p: Parameters) -> Check:
     return check
 
 
-def bounded_beats(p: Parameters) -> Check:
+def bounded_beats(p: Parameters, more: int = 0) -> Check:
     """Any wire beats: bytes out never exceed the descriptor's, ``last`` comes with the last one.
 
     If beats keep coming and the output is ready, all bytes come within ``_DECODED`` cycles.
+    ``more``: the lane is told so many bytes more.
     """
     dut = DecompressorLane(p, _BEATS)
     check = Check(dut)
@@ -198,20 +199,22 @@ def bounded_beats(p: Parameters) -> Check:
     check.require(~waits | (dut.wire.valid & (Value.cast(payload) == before)))
     check.require(payload.bytes <= step)
     check.require((payload.bytes == step) | payload.last)
-    count, reports = _ask_and_count(check, dut, size, paused & pause)
+    count, reports = _ask_and_count(check, dut, size, paused & pause, more)
     check.always(~dut.report.valid | (dut.report.payload.body_bytes <= p.chunk_bits // 8))
     done = (count == size) & (reports == (size != 0))
     check.always(paused | (check.cycle(_DECODED) < _DECODED) | done)
     return check
 
 
-def _ask_and_count(check: Check, dut: Any, size: Value, pause: Value) -> tuple[Value, Value]:
+def _ask_and_count(
+    check: Check, dut: Any, size: Value, pause: Value, more: int = 0
+) -> tuple[Value, Value]:
     """One descriptor; bytes and reports that came out, and the rules for their number."""
     asked, count, reports = Signal(), Signal(range(2 * (1 << len(size)))), Signal(2)
     out = dut.raw.payload
     check.m.d.comb += [
         dut.descriptor.valid.eq(~asked),
-        dut.descriptor.payload.raw_bytes.eq(size),
+        dut.descriptor.payload.raw_bytes.eq(size + more),
         dut.descriptor.payload.mode.eq(Mode.STREAM),
         dut.raw.ready.eq(~pause),
         dut.report.ready.eq(~pause),
@@ -302,7 +305,10 @@ def properties() -> Iterator[Property]:
     yield Property(
         "decompressor 4x4: no more bytes than the descriptor has, for any beats",
         partial(bounded_beats, TINY),
-        depth=_DECODED + 1,
+        "bmc",
+        _DECODED + 1,
+        partial(bounded_beats, TINY, 1),
+        "the lane is told a byte more than the descriptor has",
     )
     yield Property(
         "merger: rows in the order of dealing, none waits for another",

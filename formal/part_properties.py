@@ -428,4 +428,3 @@ def properties() -> Iterator[Property]:
             f"payload places {name}: sums of lengths", partial(placed, p), depth=2, quick=True
         )
         yield Property(f"payload packer {name}: units in a ring", partial(packs, p), depth=2)
-    yield Property("payload packer: units in a ring", partial(packs, DEFAULT), depth=2)
