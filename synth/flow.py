@@ -104,6 +104,7 @@ def synthesise(
     constraint: Constraint,
     folder: Path,
     mapping: str = "area",
+    strong_flip_flops: bool = False,
 ) -> Netlist:
     """Map an Amaranth component to ``library``; files go to ``folder``, one per module.
 
@@ -112,7 +113,15 @@ def synthesise(
     SynthError
         If pyosys is missing or Yosys or ABC fails.
     """
-    return map_rtlil(rtlil_text(component, module), module, library, constraint, folder, mapping)
+    return map_rtlil(
+        rtlil_text(component, module),
+        module,
+        library,
+        constraint,
+        folder,
+        mapping,
+        strong_flip_flops,
+    )
 
 
 def map_rtlil(
@@ -122,8 +131,12 @@ def map_rtlil(
     constraint: Constraint,
     folder: Path,
     mapping: str = "area",
+    strong_flip_flops: bool = False,
 ) -> Netlist:
-    """The same for RTLIL text with the top module ``module``; ``mapping`` is one of SCRIPTS."""
+    """The same for RTLIL text with the top module ``module``; ``mapping`` is one of SCRIPTS.
+
+    With ``strong_flip_flops`` those of four times the drive are used where they fit better.
+    """
     if importlib.util.find_spec("pyosys") is None:
         raise SynthError("pyosys is not installed: pip install pyosys")
     folder.mkdir(parents=True, exist_ok=True)
@@ -152,7 +165,7 @@ def map_rtlil(
         "liberty": [str(path) for path in library.files],
         "flip_flops": str(library.flip_flops),
         "dont_use": _DONT_USE,
-        "large_flip_flops": _LARGE_FLIP_FLOPS,
+        "large_flip_flops": () if strong_flip_flops else _LARGE_FLIP_FLOPS,
         "clock_gate_bits": CLOCK_GATE_BITS if library.clock_gate_cells else 0,
         "conditions": library.conditions,
         "sram_bits": SRAM_BITS,

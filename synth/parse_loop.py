@@ -68,7 +68,7 @@ def _measure(library: Library, period_ps: float, folder: Path) -> _Row:
         input_ps={"data": SRAM_CLOCK_TO_OUT * period_ps},
         output_ps={"rows": SRAM_SET_UP * period_ps},
     )
-    netlist = synthesise(ParseLoop(), "parse_loop", library, constraint, folder, "speed")
+    netlist = synthesise(ParseLoop(), "parse_loop", library, constraint, folder, "speed", True)
     stages: dict[str, float] = {}
     if opensta():
         for point in end_points(netlist, library, constraint):
