@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The engine in one bench: compressed, over a link, decompressed; broken streams; modes."""
 
 from __future__ import annotations
