@@ -15,6 +15,7 @@ from tb import sim
 from tb.report import Report, Run
 from tb.run import BUILD, ROOT
 
+BLOCKS = {"compressor": 100_000, "decompressor": 100_000, "pair": 2_000}  # per width
 SCHEMA = json.loads((ROOT / "tb" / "report.schema.json").read_text())
 
 
@@ -50,8 +51,10 @@ def test_default_set_passes(capsys: pytest.CaptureFixture[str]) -> None:
             runs = [
                 r for r in report["runs"] if (r["component"], r["symbol_bits"]) == (lane.name, w)
             ]
-            assert sum(r["blocks"] for r in runs) >= 100_000
-            assert max(r["cycles_per_block_max"] for r in runs if r["stalls"] == "none") <= 4
+            assert sum(r["blocks"] for r in runs) >= BLOCKS[lane.name]
+            full_rate = [r["cycles_per_block_max"] for r in runs if r["stalls"] == "none"]
+            assert all(cycles <= 4 for cycles in full_rate)
+            assert full_rate or lane.name == "pair"  # which always has stalls between the lanes
     assert not any(r["mismatches"] for r in report["runs"])
 
 
