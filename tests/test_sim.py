@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from tb import sim
+from tb.jobs import WIDTHS
 from tb.report import Report, Run
 from tb.run import BUILD, ROOT
 
@@ -47,7 +48,7 @@ def test_default_set_passes(capsys: pytest.CaptureFixture[str]) -> None:
     report = json.loads((BUILD / "report.json").read_text())
     jsonschema.validate(report, SCHEMA)
     for lane in sim.LANES:
-        for w in sim.WIDTHS:
+        for w in WIDTHS:
             runs = [
                 r for r in report["runs"] if (r["component"], r["symbol_bits"]) == (lane.name, w)
             ]
