@@ -140,9 +140,10 @@ def parsed_block(parameters: Parameters, beats_per_block: int = 4) -> data.Struc
     """A block whose control string is read: kind, codes, and where its payload starts.
 
     ``order``: the payload is symbols (RAW, ZVC, raw chunks: every mask bit set but for
-    ZVC); else planes, top plane first in ``classes``, DBX's plane w in ``top``. ``n``:
-    plane width; ``field``: bits of a position. ``pad``: bits left behind the last block
-    of a coded chunk, to be looked at if ``pad_above`` or ``pad_below`` the payload.
+    ZVC); else planes, top plane first in ``classes``, DBX's plane w in ``top``. ``base``: of
+    DBX, in its lowest w bits (nobody reads those above). ``n``: plane width; ``field``: bits
+    of a position. ``pad``: bits left behind the last block of a coded chunk, to be looked at
+    if ``pad_above`` or ``pad_below`` the payload.
     """
     g = DecoderGeometry(parameters, beats_per_block)
     return data.StructLayout(
