@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -78,11 +76,13 @@ def activations() -> tuple[str, Activations]:
 
     ../shared/activations where it is there (PLANEZIP_SHARED), the shipped sample otherwise.
     """
-    shared = Path(os.environ.get("PLANEZIP_SHARED", "../shared")) / "activations"
+    from tb.shared import shared
+
+    folder = shared("activations")
     parts: dict[str, dict[str, list[NDArray[np.uint8]]]] = {}
-    if (shared / "index.json").exists():
-        for entry in json.loads((shared / "index.json").read_text()):
-            array = np.load(shared / entry["file"]).reshape(-1)
+    if (folder / "index.json").exists():
+        for entry in json.loads((folder / "index.json").read_text()):
+            array = np.load(folder / entry["file"]).reshape(-1)
             if array.dtype == np.float32:
                 model = parts.setdefault(entry["file"].split("/")[0], {})
                 model.setdefault("float32", []).append(array.view(np.uint8))

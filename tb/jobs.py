@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from tb.harness.bulk import Stalls
 from tb.harness.faults import broken_tensors, legal_tensors
 from tb.harness.lanes import Lane
-from tb.harness.sets import Sets, shared_folder
+from tb.harness.sets import Sets
 from tb.harness.tensors import Tensor
 from tb.legal import STYLES
+from tb.shared import absent
 
 __all__ = ["Job", "jobs"]
 
@@ -55,7 +56,7 @@ def jobs(lane: Lane, simulators: Sequence[str], seed: int, full: bool) -> Iterat
             yield Job(lane, "verilator", w, "corner", sets.corner(w, passes=4))
             real = sets.real(w)
             yield Job(lane, "verilator", w, "real", real)
-            if full and shared_folder():
+            if full and not absent("activations"):
                 yield Job(lane, "verilator", w, "shared", sets.shared(w))
             blocks = FULL_BLOCKS if full else BLOCKS - sum(tensor.blocks for tensor in real)
             yield Job(lane, "verilator", w, "generated", sets.generated(w, blocks))

@@ -38,6 +38,7 @@ __all__ = [
     "BenchFailure",
     "SimulatorMissing",
     "Sources",
+    "bench_simulator",
     "build",
     "default_simulator",
     "icarus_missing",
@@ -309,6 +310,13 @@ def _tell_waveform(folder: Path, run_folder: Path) -> None:
             print(f"waveform: {kept.relative_to(ROOT)}", flush=True)
 
 
+def bench_simulator(simulator: str = "icarus") -> str:
+    """``simulator``, or what SIM says; the test that asks is skipped where Icarus is not there."""
+    if not os.environ.get("SIM") and simulator == "icarus" and icarus_missing():
+        pytest.skip(f"SKIPPED ON ICARUS: {icarus_missing()}")
+    return default_simulator(simulator)
+
+
 def run_bench(
     component: Any,
     test_module: str,
@@ -350,9 +358,7 @@ def run_bench(
     BenchFailure
         With seed, block, both bit strings and where they part, from the log.
     """
-    if not os.environ.get("SIM") and (simulator or "icarus") == "icarus" and icarus_missing():
-        pytest.skip(f"SKIPPED ON ICARUS: {icarus_missing()}")
-    simulator = default_simulator(simulator or "icarus")
+    simulator = bench_simulator(simulator or "icarus")
     top = name or re.sub(r"(?<!^)(?=[A-Z])", "_", type(component).__name__).lower()
     sources = Sources(top, {f"{top}.v": verilog(component, top, flatten=flatten)})
     folder = build(sources, simulator)

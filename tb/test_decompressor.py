@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from typing import Any
 
@@ -18,7 +17,7 @@ from planezip.model.format import DEFAULT, Parameters, Tag
 from planezip.model.reference import bits_of, decode_tensor
 from tb.decoder_bench import DecoderBench, Job, block_bytes, legal_job, random_job
 from tb.legal import STYLES, LegalBlock, broken, chunk_of
-from tb.run import Sources, build, default_simulator, icarus_missing, run_tests
+from tb.run import Sources, bench_simulator, build, run_tests
 
 BLOCK = 128
 BEAT = 32
@@ -195,9 +194,7 @@ def sources(case: str) -> Sources:
 
 
 def run_lane(case: str, testcase: str, **arguments: Any) -> None:
-    if not os.environ.get("SIM") and icarus_missing():
-        pytest.skip(f"SKIPPED ON ICARUS: {icarus_missing()}")
-    simulator = default_simulator()
+    simulator = bench_simulator()
     folder = build(sources(case), simulator)
     every = {"parameters": CASES[case], "beats_per_block": BEATS.get(case, 4), **arguments}
     assert (

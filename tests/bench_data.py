@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 
 from tb import activations
+from tb.shared import shared
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARED = Path(os.environ.get("PLANEZIP_SHARED", ROOT.parent / "shared")) / "activations"
+SHARED = shared("activations")
 
 
 def real_data() -> dict[str, np.ndarray]:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ from planezip.sim.plan import InfeasibleError
 from planezip.sim.planner import Planner, Recipe
 from planezip.sim.platform import load_platform
 from planezip.sim.validate import validate
+from tb.shared import shared
 
-LOGS = Path(os.environ.get("PLANEZIP_SHARED", Path(__file__).parents[2] / "shared")) / "traces"
+LOGS = shared("traces")
 DTR: dict[str, dict[int, float | None]] = {
     "tv_densenet121-84": {30: 44.6, 50: 17.6, 70: 10.4, 90: 2.6},
     "transformer-10": {30: 12.3, 50: 5.8, 70: 3.1, 90: 0.9},

@@ -1,6 +1,5 @@
 """The shipped sample of activations is what tb/data/README.md says."""
 
-import os
 import runpy
 from pathlib import Path
 
@@ -8,8 +7,8 @@ import numpy as np
 import pytest
 
 from tb import activations
+from tb.shared import absent
 
-SHARED = Path(os.environ.get("PLANEZIP_SHARED", Path(__file__).parents[2] / "shared"))
 README = Path(activations.FILE).with_name("README.md").read_text()
 
 
@@ -38,9 +37,8 @@ def test_readme_lists_every_array() -> None:
             assert line in README
 
 
+@pytest.mark.skipif(bool(absent("activations")), reason=absent("activations"))
 def test_sample_is_what_the_script_chooses() -> None:
-    if not (SHARED / "activations").is_dir():
-        pytest.skip("shared/activations is not here")
     chosen = runpy.run_path(str(activations.FILE.with_name("choose.py")))["choose"]()
     assert {s.name: s.data for s in activations.samples()} == {
         k: v.tobytes() for k, v in chosen.items()

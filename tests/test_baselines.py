@@ -2,9 +2,7 @@
 
 import itertools
 import json
-import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +10,8 @@ import pytest
 from planezip.model import baselines, generate, reference
 from planezip.model.format import PlaneCode
 from planezip.model.registry import encodings
+from tb.shared import absent, shared
 
-SHARED = Path(os.environ.get("PLANEZIP_SHARED", Path(__file__).parents[2] / "shared"))
 KINDS = ("random", "normal", "relu", "mask", "indices", "constant")
 
 
@@ -313,11 +311,10 @@ def test_no_blocks_and_strided_blocks() -> None:
         assert np.array_equal(every_other, encoding.bits(blocks, 16)[::2])
 
 
+@pytest.mark.skipif(bool(absent("activations")), reason=absent("activations"))
 def test_ratios_of_the_sampled_cnn() -> None:
     """EfficientNet-lite0, all saved tensors: design/format-notes.md, on samples of each."""
-    folder = SHARED / "activations"
-    if not folder.is_dir():
-        pytest.skip("shared/activations is not here")
+    folder = shared("activations")
     import ml_dtypes
 
     from planezip.model.registry import Size, compare

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +12,10 @@ import planezip.model as pz
 from planezip.model import generate, reference
 from planezip.model.format import DEFAULT, PlaneCode, Tag
 from planezip.model.measure import measure, wire_bytes
+from tb.shared import absent, shared
 from tests.agreement import assert_agreement
 
-SHARED = Path(os.environ.get("PLANEZIP_SHARED", Path(__file__).parents[2] / "shared"))
+INDICES = "activations/resnet50_init/005_max_pool2d_with_indices.1.npy"
 WIDTHS = (16, 32)
 
 
@@ -129,11 +128,9 @@ def test_paper_dropout_mask():
     assert pz.ratio(mask) == pytest.approx(5.86, rel=0.005)
 
 
+@pytest.mark.skipif(bool(absent(INDICES)), reason=absent(INDICES))
 def test_paper_max_pool_indices():
-    file = SHARED / "activations/resnet50_init/005_max_pool2d_with_indices.1.npy"
-    if not file.exists():
-        pytest.skip(f"{file} is not there (set PLANEZIP_SHARED)")
-    indices = np.load(file)
+    indices = np.load(shared(INDICES))
     assert ratio_of(indices, Tag.ZVC) == pytest.approx(1.88, rel=0.002)
     assert ratio_of(indices, Tag.BX) == pytest.approx(3.01, rel=0.002)
     assert pz.ratio(indices) == pytest.approx(5.26, rel=0.002)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from planezip.sim.dtr import import_dtr_log
 from planezip.sim.trace import Kind, Trace, TraceError
-
-LOGS = Path(os.environ.get("PLANEZIP_SHARED", Path(__file__).parents[2] / "shared")) / "traces"
+from tb.shared import absent, shared
 
 
 def peak_bytes(trace: Trace) -> int:
@@ -28,7 +26,7 @@ def peak_bytes(trace: Trace) -> int:
     return peak
 
 
-@pytest.mark.skipif(not LOGS.is_dir(), reason="recorded logs (PLANEZIP_SHARED/traces) are absent")
+@pytest.mark.skipif(bool(absent("traces")), reason=absent("traces"))
 @pytest.mark.parametrize(
     ("log", "ops", "forward_us", "peak", "constants", "saved", "saved_bytes"),
     [
@@ -62,7 +60,7 @@ def test_recorded_log(
     saved: int,
     saved_bytes: int,
 ) -> None:
-    trace = import_dtr_log(LOGS / f"{log}.log.gz")
+    trace = import_dtr_log(shared("traces") / f"{log}.log.gz")
     assert len(trace.ops) == ops
     assert sum(op.time_ns or 0 for op in trace.ops[: trace.backward_start]) // 1000 == forward_us
     assert peak_bytes(trace) == peak

@@ -33,7 +33,8 @@ from planezip.sim.simulate import Simulator
 from planezip.sim.sizes import paper_sizes
 from planezip.sim.synthetic import random_trace
 from planezip.sim.validate import validate
-from tests.dtr_logs import DTR, LOGS, overheads
+from tb.shared import absent
+from tests.dtr_logs import DTR, overheads
 from tests.small_traces import platform, three_layers
 
 
@@ -199,7 +200,7 @@ def test_pins_are_kept() -> None:
         Planner(graph, graph.tensor_bytes, {graph.signatures.index((-1, 0)): Decision.DROP})
 
 
-@pytest.mark.skipif(not LOGS.is_dir(), reason="recorded logs (PLANEZIP_SHARED/traces) are absent")
+@pytest.mark.skipif(bool(absent("traces")), reason=absent("traces"))
 @pytest.mark.parametrize("log", DTR)
 def test_recomputation_on_recorded_logs_is_no_worse_than_dtr(log: str) -> None:
     for row in overheads(log):  # as the figures are printed

@@ -1,4 +1,4 @@
-"""Choose the shipped sample of real activations: ``python tb/data/choose.py``.
+"""Choose the shipped sample of real activations: ``python -m tb.data.choose``.
 
 Reads ``../shared/activations`` (or ``$PLANEZIP_SHARED/activations``) and writes
 ``activations.npz`` beside this file. The rule is in README.md; same input, same bytes.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,10 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from tb.shared import shared
+
 HERE = Path(__file__).resolve().parent
-SOURCE = Path(os.environ.get("PLANEZIP_SHARED", HERE.parents[2] / "shared")) / "activations"
+SOURCE = shared("activations")
 PIECE_BYTES = 8192  # the unit in which the capture sampled large tensors
 CHUNK_BYTES = 4096
 CHUNKS = {"bfloat16": 744, "other": 692}  # 4 KB chunks of each symbol width

@@ -6,7 +6,6 @@ whatever simulator it runs.
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -16,8 +15,9 @@ from planezip.model.format import BLOCK_BYTES, CHUNK_BYTES
 from planezip.model.generate import mixed
 from tb.activations import samples
 from tb.harness.tensors import DTYPES, Blocks, Tensor, as_blocks, cut, distinct
+from tb.shared import shared
 
-__all__ = ["Sets", "shared_folder"]
+__all__ = ["Sets"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _MODES = ("stream", "stream", "bypass", "measure")
@@ -30,12 +30,6 @@ _LONG_BYTES = (
     *(2 * CHUNK_BYTES + d for d in (-128, -1, 0, 1)),
     3 * CHUNK_BYTES + 5,
 )
-
-
-def shared_folder() -> Path | None:
-    """Folder of test inputs beside the repository, or PLANEZIP_SHARED; None where absent."""
-    folder = Path(os.environ.get("PLANEZIP_SHARED") or _ROOT.parent / "shared")
-    return folder if (folder / "activations" / "index.json").is_file() else None
 
 
 class Sets:
@@ -52,8 +46,7 @@ class Sets:
 
     def shared(self, w: int) -> list[Tensor]:
         """All activations of the folder of test inputs; none where it is absent."""
-        folder = shared_folder()
-        files = sorted(folder.glob("activations/*/*.npy")) if folder else []
+        files = sorted(shared("activations").glob("*/*.npy"))
         return self._cut(as_blocks(np.load(file).tobytes() for file in files), w)
 
     def generated(self, w: int, blocks: int) -> list[Tensor]:
