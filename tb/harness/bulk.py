@@ -3,28 +3,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from amaranth.hdl import Shape
 
-from planezip.hdl.export import verilog
+from tb.harness.cached import cached_verilog
+from tb.harness.driven import Built, Found, build_harness, driven, seed_of
 from tb.harness.expected import RAW_BYTES, Records
 from tb.harness.lanes import Lane
 from tb.harness.rates import Rates, rates_of
 from tb.harness.tensors import Tensor
-from tb.run import BUILD, DEFAULT_SEED, ROOT, Sources, build, locked, run_tests, simulator_version
+from tb.run import simulator_version
 
 __all__ = ["Result", "Stalls", "build_lane", "run_lane"]
 
-FOLDER = Path(__file__).resolve().parent
 _HEXDIGITS_SHOWN = 160
 
 
@@ -62,7 +56,7 @@ class Result:
     errors_agreed: int
 
 
-def build_lane(lane: Lane, simulator: str = "verilator") -> tuple[Path, Sources]:
+def build_lane(lane: Lane, simulator: str = "verilator") -> Built:
     """Folder and sources of the harness around ``lane``."""
     component = lane.make(lane.parameters)
     widths = {
@@ -75,38 +69,10 @@ def build_lane(lane: Lane, simulator: str = "verilator") -> tuple[Path, Sources]
         }.items()
     }
     files = {
-        "lane.v": _verilog(lane, component),
+        "lane.v": cached_verilog(lambda: component, type(component), lane.name, lane.parameters),
         "adapter.v": _adapter(lane, widths),
-        "files.v": (FOLDER / "files.v").read_text(),
-        "harness.v": (FOLDER / "harness.v").read_text(),
     }
-    if simulator == "verilator":
-        files = {"harness.vlt": (FOLDER / "harness.vlt").read_text(), **files}
-    sources = Sources(
-        "harness",
-        files,
-        verilator_args=("-O3", "--x-assign", "fast", "--x-initial", "fast"),
-        public=False,
-    )
-    return build(sources, simulator), sources
-
-
-def _verilog(lane: Lane, component: Any) -> str:
-    """The lane's Verilog, exported anew only if a source of it has changed."""
-    digest = hashlib.sha256(repr((lane.name, lane.parameters)).encode())
-    for package in ("amaranth", "pyosys"):
-        digest.update(metadata.version(package).encode())
-    own = inspect.getsourcefile(type(component))
-    sources = {path for folder in ("hdl", "model") for path in (ROOT / folder).glob("*.py")}
-    for source in sorted({*sources, *([Path(own)] if own else [])}):
-        digest.update(source.read_bytes())
-    path = BUILD / "verilog" / f"{lane.name}-{digest.hexdigest()[:12]}.v"
-    with locked(path.parent):
-        if not path.exists():
-            written = path.with_suffix(".tmp")
-            written.write_text(verilog(component, lane.name, flatten=True))
-            written.replace(path)
-    return path.read_text()
+    return build_harness("harness.v", files, simulator)
 
 
 def _adapter(lane: Lane, widths: Mapping[str, int]) -> str:
@@ -131,7 +97,7 @@ def _adapter(lane: Lane, widths: Mapping[str, int]) -> str:
 
 def run_lane(
     lane: Lane,
-    built: tuple[Path, Sources],
+    built: Built,
     simulator: str,
     tensors: Sequence[Tensor],
     name: str,
@@ -154,48 +120,30 @@ def run_lane(
     Result
         ``problems`` is empty if the lane did what the golden codec does.
     """
-    folder, sources = built
-    work = folder / "runs" / name
-    seed = int(os.environ.get("COCOTB_RANDOM_SEED") or DEFAULT_SEED)
     plusargs = {
-        "seed": seed,
+        "seed": seed_of(),
         "stall_in": stalls.input,
         "stall_out": stalls.output,
         "reset_at": reset_at,
         "timeout": 20_000,
     }
-    with locked(folder / "locks" / name):  # from the files to what is read back
-        work.mkdir(parents=True, exist_ok=True)
-        records = lane.records(tensors)
-        for file, data in records.files().items():
-            (work / file).write_bytes(data)
-        (work / "results.txt").unlink(missing_ok=True)
-        run_tests(
-            folder,
-            sources,
-            simulator,
-            "tb.harness.drive",
-            plusargs=[f"+{key}={value}" for key, value in plusargs.items()],
-            run_folder=work,
-        )
+    records = lane.records(tensors)
+    with driven(built, simulator, name, records.files(), plusargs) as found:
         timed = not reset_at
         full_rate = timed and stalls == _NONE
-        return _read(lane, work, tensors, records, seed, simulator, timed, full_rate)
+        return _read(lane, found, tensors, records, simulator, timed, full_rate)
 
 
 def _read(
     lane: Lane,
-    work: Path,
+    found: Found,
     tensors: Sequence[Tensor],
     records: Records,
-    seed: int,
     simulator: str,
     timed: bool,
     full_rate: bool,
 ) -> Result:
-    lines = [line.split() for line in (work / "results.txt").read_text().splitlines()]
-    values = {line[0]: int(line[1]) for line in lines if line[0] != "wrong"}
-    wrong = [line[1:] for line in lines if line[0] == "wrong"]
+    values, wrong, seed = found.values, found.wrong, seed_of()
     problems = [_explain(line, seed) for line in wrong]
     mismatches = values["out_wrong"] + values["reports_wrong"]
     if not values["finished"]:
@@ -208,7 +156,7 @@ def _read(
     blocks = sum(tensor.blocks for tensor in tensors)
     rates = Rates()
     if timed:
-        stamps = work / f"{lane.raw_side}_stamps.txt"
+        stamps = found.work / f"{lane.raw_side}_stamps.txt"
         rates = rates_of(lane, stamps, tensors, records.arrivals, values["first_in"])
     if full_rate:
         problems += rates.slow

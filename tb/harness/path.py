@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +18,13 @@ from planezip.hdl.engine_types import Activity, completion, engine_descriptor
 from planezip.hdl.types import beat
 from planezip.model.format import DEFAULT
 from tb.harness.cached import cached_verilog
+from tb.harness.driven import Built, build_harness, driven, seed_of
 from tb.harness.path_records import path_files
 from tb.harness.tensors import Tensor
-from tb.run import DEFAULT_SEED, Sources, build, locked, run_tests, simulator_version
+from tb.run import simulator_version
 
 __all__ = ["PathResult", "PathStalls", "Port", "build_path", "run_path"]
 
-FOLDER = Path(__file__).resolve().parent
 _SHOWN = 8
 
 
@@ -68,7 +67,7 @@ class PathResult:
     simulator_version: str
 
 
-def build_path(lanes: int, simulator: str = "verilator") -> tuple[Path, Sources]:
+def build_path(lanes: int, simulator: str = "verilator") -> Built:
     """Folder and sources of the harness around an engine of ``lanes`` lanes each way."""
     modules: dict[str, tuple[Any, type, object]] = {
         "planezip_compressor": (CompressorLane, CompressorLane, DEFAULT),
@@ -96,19 +95,13 @@ def build_path(lanes: int, simulator: str = "verilator") -> tuple[Path, Sources]
             f"{name}.v": cached_verilog(make, owner, name, key)
             for name, (make, owner, key) in modules.items()
         },
-        "files.v": (FOLDER / "files.v").read_text(),
-        "path.v": (FOLDER / "path.v").read_text(),
     }
-    if simulator == "verilator":
-        files = {"harness.vlt": (FOLDER / "harness.vlt").read_text(), **files}
-    arguments = ("-O3", "--x-assign", "fast", "--x-initial", "fast")
-    sources = Sources("harness", files, verilator_args=arguments, public=False)
-    return build(sources, simulator), sources
+    return build_harness("path.v", files, simulator)
 
 
 def run_path(
     lanes: int,
-    built: tuple[Path, Sources],
+    built: Built,
     simulator: str,
     tensors: Sequence[Tensor],
     name: str,
@@ -130,11 +123,8 @@ def run_path(
         Cycles to be written to trace.txt.
     """
     stalls = stalls or PathStalls()
-    folder, sources = built
-    work = folder / "runs" / name
-    seed = int(os.environ.get("COCOTB_RANDOM_SEED") or DEFAULT_SEED)
     plusargs = {
-        "seed": seed,
+        "seed": seed_of(),
         "stall_in": stalls.input,
         "stall_out": stalls.output,
         "stall_link": stalls.link,
@@ -143,22 +133,10 @@ def run_path(
         "trace": trace_cycles,
     }
     returned = [t for t in tensors if t.mode != "measure"] if back is None else back
-    with locked(folder / "locks" / name):
-        work.mkdir(parents=True, exist_ok=True)
-        for file, data in path_files(lanes, tensors, returned).items():
-            (work / file).write_bytes(data)
-        (work / "results.txt").unlink(missing_ok=True)
-        run_tests(
-            folder,
-            sources,
-            simulator,
-            "tb.harness.drive",
-            plusargs=[f"+{key}={value}" for key, value in plusargs.items()],
-            run_folder=work,
-        )
-        lines = [line.split() for line in (work / "results.txt").read_text().splitlines()]
-        values = {line[0]: int(line[1]) for line in lines if line[0] != "wrong"}
-        problems = [" ".join(line)[:400] for line in lines if line[0] == "wrong"][:_SHOWN]
+    files = path_files(lanes, tensors, returned)
+    with driven(built, simulator, name, files, plusargs) as found:
+        work, values = found.work, found.values
+        problems = [" ".join(("wrong", *line))[:400] for line in found.wrong][:_SHOWN]
         if not values["finished"]:
             problems.append(f"nothing moves after cycle {values['cycles']}: {values}")
         elif values["wrong_values"] and not problems:
@@ -182,7 +160,7 @@ def run_path(
         values["first_wire"] - values["first_in"],
         values["first_out"] - values["first_in"],
         tuple(problems),
-        seed,
+        seed_of(),
         simulator,
         simulator_version(simulator),
     )
