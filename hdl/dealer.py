@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
 
 from planezip.hdl.balance import Balance
 from planezip.hdl.engine_types import (
     LENGTH_BITS,
     Activity,
     EngineGeometry,
-    chunk_order,
-    engine_descriptor,
-    tensor_end,
+    dealing_ports,
 )
-from planezip.hdl.types import Mode, beat, descriptor
+from planezip.hdl.types import Mode
 from planezip.model.format import Parameters
 
 __all__ = ["Dealer"]
@@ -53,19 +50,7 @@ class Dealer(wiring.Component):
 
     def __init__(self, parameters: Parameters, lanes: int) -> None:
         self._geometry = g = EngineGeometry(parameters, lanes)
-        super().__init__(
-            {
-                "descriptor": In(stream.Signature(engine_descriptor())),
-                "raw": In(stream.Signature(beat(g.raw))),
-                "now": In(unsigned(LENGTH_BITS)),
-                "descriptors": Out(stream.Signature(descriptor())).array(lanes),
-                "rows": Out(stream.Signature(beat(g.raw))).array(lanes),
-                "merge": Out(stream.Signature(chunk_order(lanes))),
-                "tally": Out(stream.Signature(chunk_order(lanes))),
-                "ends": Out(stream.Signature(tensor_end())),
-                "activity": Out(Activity),
-            }
-        )
+        super().__init__(dealing_ports("raw", g.raw, lanes))
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()

@@ -38,19 +38,23 @@ _LANE_DESCRIPTORS = 8
 _MODULES = {CompressorLane: "planezip_compressor", DecompressorLane: "planezip_decompressor"}
 
 
+def _beats(size: int) -> stream.Signature:
+    return stream.Signature(beat(size))
+
+
 class _Direction(wiring.Component):
     """What both directions have: queues of descriptors, chunks, tensors and completions."""
 
-    def __init__(self, parameters: Parameters, lanes: int, instances: bool, ports: Any) -> None:
-        self._geometry = g = EngineGeometry(parameters, lanes)
+    def __init__(self, geometry: EngineGeometry, instances: bool, **ports: Any) -> None:
+        self._geometry = geometry
         self._instances = instances
         super().__init__(
             {
                 "descriptor": In(stream.Signature(engine_descriptor())),
-                "completion": Out(stream.Signature(completion(parameters))),
+                "completion": Out(stream.Signature(completion(geometry.parameters))),
                 "raw_activity": Out(Activity),
                 "wire_activity": Out(Activity),
-                **ports(g),
+                **ports,
             }
         )
 
@@ -112,13 +116,8 @@ class CompressEngine(_Direction):
     def __init__(
         self, parameters: Parameters = DEFAULT, lanes: int = 2, instances: bool = False
     ) -> None:
-        def ports(g: EngineGeometry) -> dict[str, Any]:
-            return {
-                "raw": In(stream.Signature(beat(g.raw))),
-                "wire": Out(stream.Signature(beat(g.wire))),
-            }
-
-        super().__init__(parameters, lanes, instances, ports)
+        g = EngineGeometry(parameters, lanes)
+        super().__init__(g, instances, raw=In(_beats(g.raw)), wire=Out(_beats(g.wire)))
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -177,13 +176,8 @@ class DecompressEngine(_Direction):
     def __init__(
         self, parameters: Parameters = DEFAULT, lanes: int = 2, instances: bool = False
     ) -> None:
-        def ports(g: EngineGeometry) -> dict[str, Any]:
-            return {
-                "wire": In(stream.Signature(beat(g.wire))),
-                "raw": Out(stream.Signature(beat(g.raw))),
-            }
-
-        super().__init__(parameters, lanes, instances, ports)
+        g = EngineGeometry(parameters, lanes)
+        super().__init__(g, instances, wire=In(_beats(g.wire)), raw=Out(_beats(g.raw)))
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import unsigned
-from amaranth.lib import data, enum
+from amaranth.lib import data, enum, stream
+from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.decoder_types import DecoderGeometry
-from planezip.hdl.types import ElementType, Mode
+from planezip.hdl.types import ElementType, Mode, beat, descriptor
 from planezip.model.format import Parameters, Tag
 
 __all__ = [
@@ -16,6 +19,7 @@ __all__ = [
     "EngineGeometry",
     "chunk_order",
     "completion",
+    "dealing_ports",
     "engine_descriptor",
     "tensor_end",
 ]
@@ -144,3 +148,21 @@ def tensor_end() -> data.StructLayout:
             "output": 1,
         }
     )
+
+
+def dealing_ports(source: str, size: int, lanes: int) -> dict[str, Any]:
+    """Ports of what cuts tensors and gives the pieces to lanes: ``source`` has their bytes.
+
+    ``size`` is the number of bytes of a row, at the source and at each lane.
+    """
+    return {
+        "descriptor": In(stream.Signature(engine_descriptor())),
+        source: In(stream.Signature(beat(size))),
+        "now": In(unsigned(LENGTH_BITS)),
+        "descriptors": Out(stream.Signature(descriptor())).array(lanes),
+        "rows": Out(stream.Signature(beat(size))).array(lanes),
+        "merge": Out(stream.Signature(chunk_order(lanes))),
+        "tally": Out(stream.Signature(chunk_order(lanes))),
+        "ends": Out(stream.Signature(tensor_end())),
+        "activity": Out(Activity),
+    }

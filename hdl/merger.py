@@ -47,6 +47,19 @@ def _watch(m: Module, output: Any, sent: Value, activity: Value, why: Value) -> 
         m.d.comb += activity.eq(why)
 
 
+def _row(m: Module, ports: Any, lane: Value) -> tuple[Value, Any]:
+    """Valid and payload of the port of ``lane``."""
+    rows = [Cat(port.valid, Value.cast(port.payload)) for port in ports]
+    chosen = Signal(len(rows[0]))
+    m.d.comb += chosen.eq(rows[0])
+    for k in range(1, len(rows)):
+        with m.If(lane == k):
+            m.d.comb += chosen.eq(rows[k])
+    row = Signal(ports[0].payload.shape())
+    m.d.comb += row.eq(chosen[1:])
+    return chosen[0], row
+
+
 class Merger(wiring.Component):
     """Rows of whole chunks, as they are: all chunks but a tensor's last have full rows only.
 
@@ -78,15 +91,8 @@ class Merger(wiring.Component):
         m = Module()
         order, out = self.merge.payload, self.output
         free = ~out.valid | out.ready
-        rows = [Cat(port.valid, Value.cast(port.payload)) for port in self.rows]
-        chosen = Signal(len(rows[0]))
-        m.d.comb += chosen.eq(rows[0])
-        for k in range(1, self._lanes):
-            with m.If(order.lane == k):
-                m.d.comb += chosen.eq(rows[k])
-        row = Signal(out.payload.shape())
-        m.d.comb += row.eq(chosen[1:])
-        moves = free & self.merge.valid & chosen[0]
+        there, row = _row(m, self.rows, order.lane)
+        moves = free & self.merge.valid & there
         m.d.comb += self.merge.ready.eq(moves & row.last)
         for k, port in enumerate(self.rows):
             m.d.comb += port.ready.eq(free & self.merge.valid & (order.lane == k))
@@ -130,19 +136,12 @@ class Packer(wiring.Component):
         size, bits = self._size, self._size.bit_length() - 1
         order, out = self.merge.payload, self.output
         moves = wire(m, ~out.valid | out.ready, "moves")
-        rows = [Cat(port.valid, Value.cast(port.payload)) for port in self.rows]
-        chosen = Signal(len(rows[0]))
-        m.d.comb += chosen.eq(rows[0])
-        for k in range(1, self._lanes):
-            with m.If(order.lane == k):
-                m.d.comb += chosen.eq(rows[k])
-        row = Signal(out.payload.shape())
-        m.d.comb += row.eq(chosen[1:])
+        there, row = _row(m, self.rows, order.lane)
 
         # Where a row goes; the rest of a tensor that needs a beat of its own.
         place = Signal(bits)
         rest = Signal()
-        takes = wire(m, self.merge.valid & chosen[0] & ~rest, "takes")
+        takes = wire(m, self.merge.valid & there & ~rest, "takes")
         ends = wire(m, row.last & order.last, "ends")
         sum_ = wire(m, place + row.bytes, "sum")
         full = sum_[bits]

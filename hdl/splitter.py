@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
-from amaranth.lib import enum, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import enum, wiring
 
 from planezip.hdl.balance import Balance
 from planezip.hdl.engine_types import (
     LENGTH_BITS,
     Activity,
     EngineGeometry,
-    chunk_order,
-    engine_descriptor,
-    tensor_end,
+    dealing_ports,
 )
-from planezip.hdl.types import Mode, beat, descriptor
+from planezip.hdl.types import Mode
 from planezip.hdl.wires import wire
 from planezip.model.format import HEADER_BYTES, Parameters
 
@@ -43,21 +40,14 @@ def parts(stream_bytes: bytes, raw_bytes: int, mode: Mode, p: Parameters) -> lis
     for first in range(0, raw_bytes, chunk):
         want = min(chunk, raw_bytes - first)
         padded = -(-want // block) * block
-        left = len(stream_bytes) - at
+        left, bad = len(stream_bytes) - at, False
         if mode != Mode.BYPASS:
-            want = HEADER_BYTES
-            if left >= HEADER_BYTES:
-                size = int.from_bytes(stream_bytes[at : at + HEADER_BYTES], "little")
-                want = HEADER_BYTES + (size if size <= padded else 0)
-                bad = size > padded
-            else:
-                bad = True
-        else:
-            bad = False
-        part = b"" if lost else stream_bytes[at : at + want]
-        found.append(part)
+            header = int.from_bytes(stream_bytes[at : at + HEADER_BYTES], "little")
+            bad = left < HEADER_BYTES or header > padded
+            want = HEADER_BYTES + (0 if bad else header)
+        found.append(b"" if lost else stream_bytes[at : at + want])
         lost = lost or bad or left < want
-        at += len(part)
+        at += len(found[-1])
     return found
 
 
@@ -86,19 +76,7 @@ class Splitter(wiring.Component):
 
     def __init__(self, parameters: Parameters, lanes: int) -> None:
         self._geometry = g = EngineGeometry(parameters, lanes)
-        super().__init__(
-            {
-                "descriptor": In(stream.Signature(engine_descriptor())),
-                "wire": In(stream.Signature(beat(g.wire))),
-                "now": In(unsigned(LENGTH_BITS)),
-                "descriptors": Out(stream.Signature(descriptor())).array(lanes),
-                "rows": Out(stream.Signature(beat(g.wire))).array(lanes),
-                "merge": Out(stream.Signature(chunk_order(lanes))),
-                "tally": Out(stream.Signature(chunk_order(lanes))),
-                "ends": Out(stream.Signature(tensor_end())),
-                "activity": Out(Activity),
-            }
-        )
+        super().__init__(dealing_ports("wire", g.wire, lanes))
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()

@@ -19,7 +19,7 @@ from amaranth.back import rtlil
 
 from planezip.synth.library import Library, SynthError
 
-__all__ = ["SCRIPTS", "Constraint", "Netlist", "map_rtlil", "rtlil_text", "synthesise"]
+__all__ = ["SCRIPTS", "Constraint", "Netlist", "map_rtlil", "rtlil_text"]
 
 SRAM_BITS = 4096  # smaller memories are flip-flops
 CLOCK_GATE_BITS = 4  # flip-flops behind one enable, at least, for a gated clock
@@ -97,33 +97,6 @@ def rtlil_text(component: Any, module: str) -> str:
     return str(rtlil.convert(component, name=module, emit_src=False))
 
 
-def synthesise(
-    component: Any,
-    module: str,
-    library: Library,
-    constraint: Constraint,
-    folder: Path,
-    mapping: str = "area",
-    strong_flip_flops: bool = False,
-) -> Netlist:
-    """Map an Amaranth component to ``library``; files go to ``folder``, one per module.
-
-    Raises
-    ------
-    SynthError
-        If pyosys is missing or Yosys or ABC fails.
-    """
-    return map_rtlil(
-        rtlil_text(component, module),
-        module,
-        library,
-        constraint,
-        folder,
-        mapping,
-        strong_flip_flops,
-    )
-
-
 def map_rtlil(
     text: str,
     module: str,
@@ -133,9 +106,15 @@ def map_rtlil(
     mapping: str = "area",
     strong_flip_flops: bool = False,
 ) -> Netlist:
-    """The same for RTLIL text with the top module ``module``; ``mapping`` is one of SCRIPTS.
+    """Map RTLIL ``text`` with the top module ``module`` to ``library``; files go to ``folder``.
 
-    With ``strong_flip_flops`` those of four times the drive are used where they fit better.
+    ``mapping`` is one of SCRIPTS. With ``strong_flip_flops`` those of four times the drive are
+    used where they fit better.
+
+    Raises
+    ------
+    SynthError
+        If pyosys is missing or Yosys or ABC fails.
     """
     if importlib.util.find_spec("pyosys") is None:
         raise SynthError("pyosys is not installed: pip install pyosys")

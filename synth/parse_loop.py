@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planezip.synth.flow import Constraint, synthesise
+from planezip.synth.flow import Constraint, map_rtlil, rtlil_text
 from planezip.synth.library import Library, SynthError, read_libraries
 from planezip.synth.prototype import ParseLoop
 from planezip.synth.timing import end_points, opensta
@@ -68,7 +68,8 @@ def _measure(library: Library, period_ps: float, folder: Path) -> _Row:
         input_ps={"data": SRAM_CLOCK_TO_OUT * period_ps},
         output_ps={"rows": SRAM_SET_UP * period_ps},
     )
-    netlist = synthesise(ParseLoop(), "parse_loop", library, constraint, folder, "speed", True)
+    text = rtlil_text(ParseLoop(), "parse_loop")
+    netlist = map_rtlil(text, "parse_loop", library, constraint, folder, "speed", True)
     stages: dict[str, float] = {}
     if opensta():
         for point in end_points(netlist, library, constraint):

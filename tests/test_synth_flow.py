@@ -97,12 +97,15 @@ def test_library(tmp_path: Path) -> None:
     assert library.flip_flops == library.files[0] == tmp_path / "work" / "tiny.lib"
 
 
+def _chain(library: flow.Library, constraint: flow.Constraint, folder: Path) -> flow.Netlist:
+    text = flow.rtlil_text(_Chain(), "chain")
+    return flow.map_rtlil(text, "chain", library, constraint, folder)
+
+
 def test_area_and_path_of_abc(tmp_path: Path) -> None:
     """Two NAND gates of 30 ps between flip-flops."""
     library = _library(tmp_path)
-    netlist = flow.synthesise(
-        _Chain(), "chain", library, flow.Constraint(1000.0), tmp_path / "work"
-    )
+    netlist = _chain(library, flow.Constraint(1000.0), tmp_path / "work")
     assert netlist.flip_flops == 4
     assert netlist.area_um2 == pytest.approx(4 * 5.0 + 2 * 1.0 + 0.5)
     assert netlist.abc_ps == pytest.approx(60.0)
@@ -114,7 +117,7 @@ def test_paths_of_opensta(tmp_path: Path) -> None:
     """Two NAND gates between flip-flops: 100 + 30 + 30 + 50 ps; ports with their share."""
     library = _library(tmp_path)
     constraint = flow.Constraint(1000.0)
-    netlist = flow.synthesise(_Chain(), "chain", library, constraint, tmp_path / "work")
+    netlist = _chain(library, constraint, tmp_path / "work")
     points = {p.name: p.path_ps for p in timing.end_points(netlist, library, constraint)}
     assert points["y_out"] == pytest.approx(100 + 30 + 30 + 50, abs=0.1)
     assert points["a_in"] == pytest.approx(300 + 50, abs=0.1)  # a port has 30% of the period
