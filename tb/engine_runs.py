@@ -25,7 +25,15 @@ from tb.harness.tensors import Tensor
 from tb.report import Run
 from tb.run import BUILD, BenchFailure, Sources, simulator_version
 
-__all__ = ["EngineJob", "engine_jobs", "engine_runs", "path_tensors", "table", "worst_cases"]
+__all__ = [
+    "EngineJob",
+    "engine_jobs",
+    "engine_runs",
+    "path_tensors",
+    "slow",
+    "table",
+    "worst_cases",
+]
 
 REPORT = BUILD / "engine.json"
 FIVE = ("bfloat16", "float16", "float32", "int64", "uint8")
@@ -138,7 +146,7 @@ def engine_runs(
 
 def _failed(lanes: int, job: EngineJob, seed: int, problem: str) -> PathResult:
     """A bench that could not run is a run that failed."""
-    port = Port(0, 0, {}, 0)
+    port = Port(0, 0, {}, 0, 0.0)
     version = simulator_version("verilator")
     return PathResult(
         lanes, len(job.tensors), port, port, 0, 0, (problem,), seed, "verilator", version
@@ -181,8 +189,20 @@ def table(document: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def slow(result: PathResult) -> list[str]:
+    """Ports that fell more than a chunk behind the bound of their tensors."""
+    ports = {"compress": result.input, "decompress": result.output}
+    return [
+        f"{side}: {port.late} cycles behind the bound of the tensors"
+        for side, port in ports.items()
+        if port.late > CHUNK_BYTES // 32
+    ]
+
+
 def rows(job: EngineJob, result: PathResult, seconds: float) -> Iterator[Run]:
     """A row for the raw port of the compressor, one for that of the decompressor."""
+    full_rate = job.back is not None and job.stalls == _NONE
+    problems = (*result.problems, *(slow(result) if full_rate else ()))
     for side, port in (("compress", result.input), ("decompress", result.output)):
         yield Run(
             component=f"engine x{result.lanes} {side}",
@@ -193,16 +213,16 @@ def rows(job: EngineJob, result: PathResult, seconds: float) -> Iterator[Run]:
             tensors=result.tensors,
             cycles=port.cycles,
             cycles_per_block_mean=round(port.cycles / max(1, port.blocks), 4),
-            cycles_per_block_max=0.0,
+            cycles_per_block_max=port.worst,
             latency_cycles=(
                 result.first_wire_cycles if side == "compress" else result.first_raw_cycles
             ),
-            mismatches=len(result.problems),
+            mismatches=len(problems),
             simulator=result.simulator,
             simulator_version=result.simulator_version,
             seed=result.seed,
             seconds=seconds,
-            problems=result.problems,
+            problems=problems,
         )
 
 

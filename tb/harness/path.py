@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from planezip.model.format import DEFAULT
 from tb.harness.cached import cached_verilog
 from tb.harness.driven import Built, build_harness, driven, seed_of
 from tb.harness.path_records import path_files
+from tb.harness.rates import worst_window
 from tb.harness.tensors import Tensor
 from tb.run import simulator_version
 
@@ -42,13 +43,15 @@ class Port:
     """Cycles of a raw port, from its first beat to its last one.
 
     ``activity``: how many of them the engine spent on what; they add up to ``cycles``.
-    ``late``: the most that any row of tensors took longer than its bound.
+    ``late``: the most that any row of tensors took longer than its bound; ``worst``: cycles a
+    block in the worst window of 32 blocks.
     """
 
     cycles: int
     blocks: int
     activity: dict[str, int]
     late: int
+    worst: float
 
 
 @dataclass(frozen=True)
@@ -167,16 +170,17 @@ def run_path(
 
 
 def _port(
-    lanes: int, path: Path, side: str, values: dict[str, int], tensors: Sequence[Tensor]
+    lanes: int, path: Path, side: str, values: Mapping[str, int], tensors: Sequence[Tensor]
 ) -> Port:
     """Rates of a raw port; ``late`` over all rows of tensors, bounds as in :func:`_bound`."""
     blocks = np.array([tensor.blocks for tensor in tensors], np.int64)
     activity = {kind.name.lower(): values[f"{side}_activity_{kind.value}"] for kind in Activity}
-    late = 0
+    late, worst = 0, 0.0
     stamps = np.loadtxt(path, np.int64, ndmin=2, delimiter=" ") if path.stat().st_size else None
     if stamps is not None and len(tensors):
         starts = stamps[stamps[:, 1] & 1 == 1, 0]
         if len(starts) == blocks.sum():
+            worst = worst_window(starts)
             firsts = starts[np.cumsum(blocks) - blocks]
             took = np.diff(firsts)
             over = 0
@@ -184,7 +188,7 @@ def _port(
                 over = max(0, over + cycles - _bound(lanes, count))
                 late = max(late, over)
     first, last = values[f"first_{side}"], values.get(f"last_{side}", 0)
-    return Port(last - first + 1 if last else 0, int(blocks.sum()), activity, late)
+    return Port(last - first + 1 if last else 0, int(blocks.sum()), activity, late, worst)
 
 
 def _cycles(path: Path, there: Sequence[Tensor], back: Sequence[Tensor], lanes: int) -> list[str]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tb.harness.lanes import Lane
 from tb.harness.tensors import Tensor
 
-__all__ = ["WINDOW_BLOCKS", "Rates", "rates_of"]
+__all__ = ["Rates", "rates_of", "worst_window"]
 
-WINDOW_BLOCKS = 32
+_WINDOW_BLOCKS = 32
 _SHOWN = 10
 
 
@@ -25,6 +26,14 @@ class Rates:
     mean: float = 0.0
     worst: float = 0.0
     slow: Sequence[str] = ()
+
+
+def worst_window(starts: NDArray[np.int64]) -> float:
+    """Cycles a block in the worst window of 32, from the cycles in which blocks began."""
+    window = min(_WINDOW_BLOCKS, len(starts) - 1)
+    if window < 1:
+        return 0.0
+    return round(float((starts[window:] - starts[:-window]).max() / window), 4)
 
 
 def rates_of(
@@ -68,8 +77,6 @@ def rates_of(
     late = np.maximum(np.diff(busy[firsts]) - limit * blocks[:-1], 0)
     late[starts[firsts[1:]] > np.array(due[1:], np.int64)] = 0  # no excuse
     busy = busy - np.repeat(np.concatenate([[0], np.cumsum(late)]), blocks)
-    window = min(WINDOW_BLOCKS, len(starts) - 1)
-    worst = float((busy[window:] - busy[:-window]).max() / window) if window else 0.0
     took = np.diff(busy[firsts])
     slow = np.flatnonzero(took > limit * blocks[:-1])
     problems = [
@@ -81,4 +88,4 @@ def rates_of(
         problems.append(f"first chunk: from cycle {starts[0]} on instead of {due[0]}")
     cycles = int(starts[-1] - starts[0]) + limit
     mean = (int(busy[-1] - busy[0]) + limit) / len(starts)
-    return Rates(cycles, round(mean, 4), round(worst, 4), problems)
+    return Rates(cycles, round(mean, 4), worst_window(busy), problems)
