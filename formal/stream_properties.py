@@ -84,7 +84,6 @@ class Component:
     setup: Setup | None = None
     lemmas: tuple[tuple[str, tuple[str, ...]], ...] = ()
     reach: int = 12  # cycles within which every output offers something
-    offers: bool = True  # without being asked; else valid waits until all its queues have room
     quick: bool = False
 
 
@@ -122,13 +121,12 @@ COMPONENTS = (
     Component("beats_to_rows", partial(BeatsToRows, 2, 2, 4), quick=True),
     Component("merger", partial(Merger, 4, 2), quick=True),
     Component("packer", partial(Packer, 4, 2), quick=True),
-    Component("dealer", partial(Dealer, DEFAULT, 2), offers=False),
+    Component("dealer", partial(Dealer, DEFAULT, 2)),
     Component(
         "splitter",
         partial(Splitter, DEFAULT, 2),
         None,
         (("tally", _SPLITTER),),
-        offers=False,
     ),
     Component("completer, compressing", partial(Completer, BARE, 2, False)),
     Component("completer, decompressing", partial(Completer, BARE, 2, True)),
@@ -147,6 +145,8 @@ WHOLE: Mapping[str, Callable[[], Any]] = {
     "decompressor": DecompressorLane,
     "rows_to_beats": partial(RowsToBeats, 32, 2, 68),
     "beats_to_rows": partial(BeatsToRows, 64, 2, 36),
+    "dealer": partial(Dealer, DEFAULT, 2),
+    "splitter": partial(Splitter, DEFAULT, 2),
     "merger": partial(Merger, 64, 2),
     "packer": partial(Packer, 128, 2),
     "completer, compressing": partial(Completer, DEFAULT, 2, False),
@@ -176,8 +176,6 @@ def properties() -> Iterator[Property]:
                 lemmas=lemmas.get(port, ()),
                 quick=component.quick,
             )
-            if not component.offers:
-                continue
             yield Property(
                 f"{component.name}: {port} is offered before ready",
                 partial(offered, *arguments),

@@ -14,6 +14,7 @@ from planezip.hdl.engine_types import (
     EngineGeometry,
     dealing_ports,
 )
+from planezip.hdl.offer import offer
 from planezip.hdl.types import Mode
 from planezip.model.format import Parameters
 
@@ -22,6 +23,9 @@ __all__ = ["Dealer"]
 
 class Dealer(wiring.Component):
     """Takes a beat a cycle, whole tensors back to back; an empty one takes a cycle.
+
+    A beat is taken once every output that gets something of it has taken that; none of them
+    waits for another one (:mod:`planezip.hdl.offer`).
 
     :class:`planezip.hdl.balance.Balance` says which lane is next. The length comes from the
     descriptor; ends of beats are only compared with it.
@@ -74,16 +78,19 @@ class Dealer(wiring.Component):
         lane_ok, queue_ok, go, none = Signal(), Signal(), Signal(), Signal()
         room = Cat(port.ready for port in self.rows).bit_select(lane, 1)
         described = Cat(port.ready for port in self.descriptors).bit_select(lane, 1)
-        work = active & ~empty
+        busy, idle = active & ~empty, active & empty
+        work = busy & self.raw.valid
+        row = offer(m, "row", work, room, go)
+        task = offer(m, "task", work & first, described, go)
+        merge = offer(m, "merge", work & first & ~measure, self.merge.ready, go)
+        tally = offer(m, "tally", (work & first) | idle, self.tally.ready, go | none)
+        told = offer(m, "end", (work & final) | idle, self.ends.ready, go | none)
         m.d.comb += [
-            lane_ok.eq(room & (~first | described)),
-            queue_ok.eq(
-                (~first | (self.tally.ready & (self.merge.ready | measure)))
-                & (~final | self.ends.ready)
-            ),
-            go.eq(work & lane_ok & queue_ok & self.raw.valid),
-            none.eq(active & empty & self.tally.ready & self.ends.ready),
-            self.raw.ready.eq(work & lane_ok & queue_ok),
+            lane_ok.eq(row.ok & (~first | task.ok)),
+            queue_ok.eq((~first | (tally.ok & (merge.ok | measure))) & (~final | told.ok)),
+            go.eq(work & lane_ok & queue_ok),
+            none.eq(idle & tally.ok & told.ok),
+            self.raw.ready.eq(busy & lane_ok & queue_ok),
         ]
         chunk_bytes = Mux(left >= g.chunk, g.chunk, left[: g.chunk.bit_length()])
         # Counted with its first row; the lane changes behind its last one.
@@ -98,11 +105,11 @@ class Dealer(wiring.Component):
         for k in range(g.lanes):
             port, described_port = self.rows[k], self.descriptors[k]
             m.d.comb += [
-                port.valid.eq(go & (lane == k)),
+                port.valid.eq(row.valid & (lane == k)),
                 port.payload.data.eq(raw.data),
                 port.payload.bytes.eq(bytes_),
                 port.payload.last.eq(last),
-                described_port.valid.eq(go & first & (lane == k)),
+                described_port.valid.eq(task.valid & (lane == k)),
                 described_port.payload.dtype.eq(info.dtype),
                 described_port.payload.mode.eq(info.mode),
                 described_port.payload.raw_bytes.eq(chunk_bytes),
@@ -117,13 +124,13 @@ class Dealer(wiring.Component):
         wrong = (raw.last != final) | (raw.bytes != bytes_)
         end = self.ends.payload
         m.d.comb += [
-            self.merge.valid.eq(go & first & ~measure),
-            self.tally.valid.eq((go & first) | none),
-            self.ends.valid.eq((go & final) | none),
+            self.merge.valid.eq(merge.valid),
+            self.tally.valid.eq(tally.valid),
+            self.ends.valid.eq(told.valid),
             end.tag.eq(info.tag),
             end.raw_bytes.eq(info.raw_bytes),
             end.start.eq(start),
-            end.framing.eq(framing | (go & wrong)),
+            end.framing.eq(framing | (~empty & wrong)),
             end.output.eq(~measure & ~empty),
         ]
         with m.If(go):

@@ -14,6 +14,7 @@ from planezip.hdl.engine_types import (
     EngineGeometry,
     dealing_ports,
 )
+from planezip.hdl.offer import offer
 from planezip.hdl.types import Mode
 from planezip.hdl.wires import wire
 from planezip.model.format import HEADER_BYTES, Parameters
@@ -53,6 +54,9 @@ def parts(stream_bytes: bytes, raw_bytes: int, mode: Mode, p: Parameters) -> lis
 
 class Splitter(wiring.Component):
     """A chunk takes two cycles and one per row that its lane gets; an empty tensor takes one.
+
+    That is while the outputs are ready; none of them waits for another one
+    (:mod:`planezip.hdl.offer`).
 
     The length of the stream comes from the descriptor, whatever the headers say: after a
     fault the rest of the tensor is dropped and the next one begins where it should. A row
@@ -125,7 +129,16 @@ class Splitter(wiring.Component):
             m.d.comb += want.eq(HEADER_BYTES + Mux(absent | big, 0, header))
         short = wire(m, wire_left < want, "short")
         described = Cat(port.ready for port in self.descriptors).bit_select(lane, 1)
-        queue_ok = self.tally.ready & (self.merge.ready | measure)
+        able = wire(m, ((count == 0) | have) & (~crosses | self.wire.valid), "able")
+        needs = wire(m, have & (crosses | (exact & over)), "needs")  # the beat behind ``current``
+        ended = Signal()  # what a completion needs of the tensor is known
+        split = state == _State.SIZE
+        void = none & ended  # an empty tensor
+        task = offer(m, "task", split, described, push)
+        merge = offer(m, "merge", split & ~measure, self.merge.ready, push)
+        tally = offer(m, "tally", split | void, self.tally.ready, push | done)
+        told = offer(m, "end", ended, self.ends.ready, done)
+        queue_ok = tally.ok & (merge.ok | measure)
 
         with m.Switch(state):
             with m.Case(_State.IDLE):
@@ -144,7 +157,7 @@ class Splitter(wiring.Component):
                 with m.If(absent | Mux(have, ~near | self.wire.valid, self.wire.valid)):
                     m.d.sync += state.eq(_State.SIZE)
             with m.Case(_State.SIZE):
-                m.d.comb += push.eq(queue_ok & described)
+                m.d.comb += push.eq(queue_ok & task.ok)
                 m.d.sync += left.eq(Mux(lost, 0, Mux(short, wire_left, want)))
                 with m.If(push):
                     m.d.sync += [
@@ -153,15 +166,11 @@ class Splitter(wiring.Component):
                     ]
             with m.Case(_State.ROWS):
                 m.d.comb += [
-                    emit.eq(moves & ((count == 0) | have) & (~crosses | self.wire.valid)),
-                    fetch.eq(
-                        self.wire.valid
-                        & Mux(
-                            have,
-                            emit & (crosses | (exact & over)),
-                            (count != 0),
-                        )
+                    emit.eq(moves & able),
+                    ended.eq(
+                        able & last_row & final & (beats_left == needs) & (~needs | self.wire.valid)
                     ),
+                    fetch.eq(self.wire.valid & Mux(have, emit & needs, count != 0)),
                 ]
                 with m.If(emit):
                     m.d.sync += [
@@ -179,10 +188,11 @@ class Splitter(wiring.Component):
                         ]
                         with m.If(final):
                             m.d.sync += state.eq(_State.REST)
-                            m.d.comb += done.eq((beats_after == 0) & self.ends.ready)
+                            m.d.comb += done.eq(ended & told.ok)
             with m.Case(_State.REST):
                 m.d.comb += [
-                    done.eq((beats_left == 0) & self.ends.ready & (self.tally.ready | ~none)),
+                    ended.eq(beats_left == 0),
+                    done.eq((beats_left == 0) & told.ok & (tally.ok | ~none)),
                     take.eq(self.wire.valid & (beats_left != 0)),
                 ]
         with m.If(fetch):
@@ -196,14 +206,29 @@ class Splitter(wiring.Component):
         framing_now = wire(m, framing | (take & wrong), "framing_now")
         m.d.comb += self.wire.ready.eq(take)
         m.d.sync += [beats_left.eq(beats_after), framing.eq(framing_now)]
-        self._orders(m, push, done, lane, final, none, bypass, measure, info, here)
+        for k, port in enumerate(self.descriptors):
+            m.d.comb += [
+                port.valid.eq(task.valid & (lane == k)),
+                port.payload.dtype.eq(info.dtype),
+                port.payload.mode.eq(info.mode),
+                port.payload.raw_bytes.eq(here),
+            ]
+        for port, given in ((self.merge, merge), (self.tally, tally), (self.ends, told)):
+            m.d.comb += port.valid.eq(given.valid)
+        for port in (self.merge, self.tally):
+            m.d.comb += [
+                port.payload.lane.eq(lane),
+                port.payload.last.eq(final),
+                port.payload.none.eq(none),
+                port.payload.bare.eq(bypass),
+            ]
         out = self.ends.payload
         m.d.comb += [
             out.tag.eq(info.tag),
             out.raw_bytes.eq(info.raw_bytes),
             out.wire_bytes.eq(info.wire_bytes),
             out.start.eq(start),
-            out.framing.eq(framing_now),
+            out.framing.eq(framing | ((state == _State.ROWS) & needs & wrong)),
             out.extra.eq(Mux(state == _State.REST, extra, over & ~lost)),
             out.output.eq(~measure & ~none),
         ]
@@ -239,9 +264,9 @@ class Splitter(wiring.Component):
             m.d.comb += self.activity.eq(Activity.MOVE)
         with m.Elif(state == _State.IDLE):
             m.d.comb += self.activity.eq(Activity.IDLE)
-        with m.Elif(waits | ((state == _State.SIZE) & ~described)):
+        with m.Elif(waits | (split & ~task.ok)):
             m.d.comb += self.activity.eq(Activity.LANE)
-        with m.Elif((state == _State.SIZE) & ~queue_ok):
+        with m.Elif(split & ~queue_ok):
             m.d.comb += self.activity.eq(Activity.QUEUE)
         with m.Elif((state == _State.REST) & (beats_left == 0) & ~done):
             m.d.comb += self.activity.eq(Activity.QUEUE)
@@ -254,40 +279,6 @@ class Splitter(wiring.Component):
         with m.Else():
             m.d.comb += self.activity.eq(Activity.TURN)
         return m
-
-    def _orders(
-        self,
-        m: Module,
-        push: Value,
-        done: Value,
-        lane: Value,
-        final: Value,
-        none: Value,
-        bypass: Value,
-        measure: Value,
-        info: Any,
-        here: Value,
-    ) -> None:
-        """Chunks and tensors to the queues of lane, merger and tally."""
-        for k, port in enumerate(self.descriptors):
-            m.d.comb += [
-                port.valid.eq(push & (lane == k)),
-                port.payload.dtype.eq(info.dtype),
-                port.payload.mode.eq(info.mode),
-                port.payload.raw_bytes.eq(here),
-            ]
-        for port in (self.merge, self.tally):
-            m.d.comb += [
-                port.payload.lane.eq(lane),
-                port.payload.last.eq(final),
-                port.payload.none.eq(none),
-                port.payload.bare.eq(bypass),
-            ]
-        m.d.comb += [
-            self.merge.valid.eq(push & ~measure),
-            self.tally.valid.eq(push | (done & none)),
-            self.ends.valid.eq(done),
-        ]
 
     def _align(
         self,

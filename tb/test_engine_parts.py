@@ -9,6 +9,7 @@ import cocotb
 import pytest
 
 from planezip.hdl.balance import least
+from planezip.hdl.dealer import Dealer
 from planezip.hdl.engine_types import EngineGeometry, chunk_order, engine_descriptor, tensor_end
 from planezip.hdl.merger import Packer, packed
 from planezip.hdl.rows import BeatsToRows, RowsToBeats, beats_of_rows
@@ -242,3 +243,124 @@ def test_splitter(lanes: int) -> None:
     arguments = {"parameters": SMALL, "lanes": lanes}
     component = Splitter(SMALL, lanes)
     run_bench(component, __name__, arguments=arguments, testcase="streams_are_split")
+
+
+def tensor_descriptor(rng: random.Random, number: int, raw_bytes: int) -> dict[str, Any]:
+    """Of a raw tensor; the dealer does not look at the length of a stream."""
+    return {
+        "raw_bytes": raw_bytes,
+        "wire_bytes": rng.getrandbits(41),
+        "dtype": rng.choice((ElementType.BFLOAT16, ElementType.INT8)),
+        "mode": rng.choice((Mode.STREAM, Mode.BYPASS, Mode.MEASURE)),
+        "tag": number,
+    }
+
+
+@cocotb.test()
+async def tensors_are_dealt(dut: Any) -> None:
+    """Chunks of raw tensors to the lanes, each output with pauses of its own."""
+    for pause in PAUSES:
+        bench = Bench(dut)
+        p: Parameters = bench.arguments["parameters"]
+        g = EngineGeometry(p, bench.arguments["lanes"])
+        descriptors = bench.source("descriptor", engine_descriptor(), pause)
+        raw = bench.source("raw", beat(g.raw), pause)
+        rows = [bench.sink(f"rows__{k}", beat(g.raw), pause) for k in range(g.lanes)]
+        works = [bench.sink(f"descriptors__{k}", descriptor(), pause) for k in range(g.lanes)]
+        merge = bench.sink("merge", chunk_order(g.lanes), pause)
+        tally = bench.sink("tally", chunk_order(g.lanes), pause)
+        ends = bench.sink("ends", tensor_end(), pause)
+        dut.now.value = 0
+        await bench.reset()
+        rng, loads, beats_in, empty = bench.rng, [0] * g.lanes, 0, 0
+        for number in range(120):
+            raw_bytes = rng.choice((0, 1, g.raw, g.block, g.chunk, rng.randrange(5 * g.chunk)))
+            new = tensor_descriptor(rng, number, raw_bytes)
+            order = {"bare": int(new["mode"] == Mode.BYPASS)}
+            descriptors.send(new)
+            beats = rows_of(rng, rng.randbytes(raw_bytes), g.raw, noise=True) if raw_bytes else []
+            beats_in, empty = beats_in + len(beats), empty + int(not beats)
+            framing = int(bool(beats) and rng.random() < 0.1)
+            sent = [dict(each) for each in beats]
+            if framing:
+                rng.choice(sent)["last"] ^= 1
+            raw.extend(sent)
+            for first in range(0, raw_bytes, g.chunk):
+                lane, size = least(loads), min(g.chunk, raw_bytes - first)
+                entry = {**order, "lane": lane, "last": int(first + size == raw_bytes)}
+                works[lane].expect({"dtype": new["dtype"], "mode": new["mode"], "raw_bytes": size})
+                tally.expect(entry)
+                if new["mode"] != Mode.MEASURE:
+                    merge.expect(entry)
+                chunk = beats[first // g.raw : -(-(first + size) // g.raw)]
+                rows[lane].extend([*chunk[:-1], {**chunk[-1], "last": 1}])
+                loads[lane] += -(-size // g.block)
+            if not raw_bytes:
+                tally.expect({**order, "lane": least(loads), "last": 1, "none": 1})
+            ends.expect(
+                {
+                    "tag": number,
+                    "raw_bytes": raw_bytes,
+                    "framing": framing,
+                    "output": int(new["mode"] != Mode.MEASURE and raw_bytes > 0),
+                }
+            )
+        began = bench.cycle
+        await bench.finish()
+        if pause == "never":  # a beat a cycle, an empty tensor a cycle, and the first descriptor
+            assert bench.monitor_of(ends).times[-1] - began == beats_in + empty
+
+
+@cocotb.test()
+async def nothing_waits_for_ready(dut: Any) -> None:
+    """All outputs of a step are offered while none is ready, and taken one at a time."""
+    bench = Bench(dut)
+    p: Parameters = bench.arguments["parameters"]
+    g = EngineGeometry(p, 1)
+    source = bench.arguments["source"]
+    size = g.raw if source == "raw" else g.wire
+    descriptors, data = (
+        bench.source("descriptor", engine_descriptor()),
+        bench.source(source, beat(size)),
+    )
+    steps = [["descriptors__0", "tally", "merge"], ["rows__0", "ends"]]
+    ports = {name: getattr(dut, name + "__valid") for step in steps for name in step}
+    dut.now.value = 0
+    for name in ports:
+        getattr(dut, name + "__ready").value = 0
+    await bench.reset()
+    wire = HEADER_BYTES + 1
+    descriptors.send({"raw_bytes": 1, "wire_bytes": wire, "mode": Mode.STREAM})
+    data.send({"data": 1, "bytes": wire if source == "wire" else 1, "last": 1})
+    await bench.step(8)
+    offers = [steps[0] + steps[1]] if source == "raw" else steps
+    for step in offers:
+        left = list(step)
+        bench.rng.shuffle(left)
+        while left:
+            assert [name for name in ports if int(ports[name].value)] == [
+                name for name in ports if name in left
+            ]
+            ready = getattr(dut, left.pop() + "__ready")
+            ready.value = 1
+            await bench.step()
+            ready.value = 0
+            await bench.step(8)
+    assert not any(int(valid.value) for valid in ports.values())
+
+
+DEALING = {"raw": Dealer, "wire": Splitter}
+
+
+@pytest.mark.parametrize("source", sorted(DEALING))
+def test_no_output_waits(source: str) -> None:
+    arguments = {"parameters": SMALL, "source": source}
+    component = DEALING[source](SMALL, 1)
+    run_bench(component, __name__, arguments=arguments, testcase="nothing_waits_for_ready")
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_dealer(lanes: int) -> None:
+    arguments = {"parameters": SMALL, "lanes": lanes}
+    component = Dealer(SMALL, lanes)
+    run_bench(component, __name__, arguments=arguments, testcase="tensors_are_dealt")
