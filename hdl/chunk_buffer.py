@@ -106,7 +106,8 @@ class ChunkBuffer(wiring.Component):
             shape=data.ArrayLayout(unsigned(self._lane), lanes), depth=self._blocks, init=[]
         )
         self._slot = range(self._blocks)
-        self._taken = Signal(range(p.blocks_per_chunk + 1))  # blocks freed in this cycle
+        self._frees = Signal()  # the blocks of a chunk, `_freed` of them, are free
+        self._freed = Signal(range(p.blocks_per_chunk + 1))
         self._chunk_done = Signal()  # a stored chunk's record is written in this cycle
         self._write(m, blocks.write_port())
         self._size(m, rows.write_port(granularity=1))
@@ -143,7 +144,8 @@ class ChunkBuffer(wiring.Component):
             m.d.sync += position.eq(position + 1)
             with m.If(beat.last):
                 m.d.sync += slot.eq(self._next(slot, 1))
-        m.d.sync += used.eq(used + (moves & stored & beat.first) - self._taken)
+        opened = moves & stored & beat.first
+        m.d.sync += used.eq(Mux(self._frees, used - self._freed + opened, used + opened))
         reported = self.report.valid & self.report.ready
         m.d.sync += owed.eq(owed + (moves & meta.last_of_chunk) - reported)
 
@@ -152,7 +154,9 @@ class ChunkBuffer(wiring.Component):
         p = self._parameters
         block_bytes = p.block_bits // 8
         result, meta = self.results.payload.summary, self.results.payload.meta
-        total = Signal(range((p.block_bits + 3) * p.blocks_per_chunk + 1))
+        # Bits of the blocks, less those of raw ones, and 7: the sign says which are fewer bytes.
+        raw_bits = p.block_bits * p.blocks_per_chunk
+        surplus = Signal(range(7 - raw_bits, 3 * p.blocks_per_chunk + 8))
         blocks = Signal(range(p.blocks_per_chunk + 1))
         counts = [Signal.like(blocks, name=f"count_{tag.name}") for tag in Tag]
         slot, first_slot = Signal(self._slot), Signal(self._slot)
@@ -161,7 +165,7 @@ class ChunkBuffer(wiring.Component):
         fresh = Signal(init=1)
         with m.If(self.results.valid):
             m.d.sync += [
-                total.eq(Mux(fresh, 0, total) + result.bits),
+                surplus.eq(Mux(fresh, 7, surplus) + result.bits - p.block_bits),
                 blocks.eq(Mux(fresh, 0, blocks) + 1),
                 fresh.eq(meta.last_of_chunk),
                 done.eq(meta),
@@ -172,17 +176,14 @@ class ChunkBuffer(wiring.Component):
 
         # A cycle later: the chunk's record and report.
         bypass, measure = done.mode == Mode.BYPASS, done.mode == Mode.MEASURE
-        coded_bytes = (total + 7)[3:]
-        raw_bytes = blocks * block_bytes
-        raw = bypass | (coded_bytes >= raw_bytes)
+        raw = bypass | (surplus >= 0)
         cut = bypass & done.last_of_tensor & (done.tail != 0)
+        more = Mux(raw, Mux(cut, done.tail - block_bytes, 0), surplus >> 3)  # than raw blocks
         record = Signal(chunk_record(p))
         m.d.comb += [
             record.blocks.eq(blocks),
-            record.body_bytes.eq(
-                Mux(raw, raw_bytes - Mux(cut, block_bytes - done.tail, 0), coded_bytes)
-            ),
-            record.padding.eq(-total[:3]),
+            record.body_bytes.eq(blocks * block_bytes + more),
+            record.padding.eq(~surplus[:3]),
             record.width.eq(done.width),
             record.raw.eq(raw),
             record.bypass.eq(bypass),
@@ -230,7 +231,8 @@ class ChunkBuffer(wiring.Component):
         base, slot = Signal(self._slot), Signal(self._slot)
         index = Signal(range(p.blocks_per_chunk))
         position = Signal(range(count))
-        # The record is in the row that was read last, later on in a register.
+        # The record is in the row that was read last, later on in a register: soon enough for
+        # what follows from it, unless a block has two beats only.
         fresh = Signal()
         held = Signal(chunk_record(p), reset_less=True)
         record = self.chunks.payload
@@ -267,19 +269,20 @@ class ChunkBuffer(wiring.Component):
                 m.d.sync += valid.eq(1)
             with m.Elif(ready):
                 m.d.sync += valid.eq(0)
-        m.d.sync += waiting.eq(waiting + self._chunk_done - begin)
+        m.d.sync += waiting.eq(Mux(begin, waiting - ~self._chunk_done, waiting + self._chunk_done))
 
+        known = record if count == 2 else held
         # Where next: 0, 2, 4, ..., then the odd ones downwards; raw ones just upwards.
-        top = index + 1 >= record.blocks  # the last block in natural order
-        near = index + 2 >= record.blocks
-        down = ~record.raw & index[0]
-        turn = ~record.raw & ~index[0] & near
-        end = Mux(record.raw | (record.blocks == 1), top, index == 1)
-        base_after = base + record.blocks
+        top = index + 1 >= known.blocks  # the last block in natural order
+        near = index + 2 >= known.blocks
+        down = ~known.raw & index[0]
+        turn = ~known.raw & ~index[0] & near
+        end = Mux(known.raw | (known.blocks == 1), top, index == 1)
+        base_after = base + known.blocks
         with m.If(begin):
             m.d.sync += [fresh.eq(1), busy.eq(1)]
         # The chunk's blocks are free with its last read, while its record is still there.
-        m.d.comb += self._taken.eq(Mux(asked_end & free, record.blocks, 0))
+        m.d.comb += [self._frees.eq(asked_end & free), self._freed.eq(known.blocks)]
         with m.If(free):
             m.d.sync += asked_end.eq(0)
         with m.If(issue):
@@ -293,7 +296,7 @@ class ChunkBuffer(wiring.Component):
                     m.d.sync += [slot.eq(self._next(slot, -2)), index.eq(index - 2)]
                 with m.Elif(turn & top):
                     m.d.sync += [slot.eq(self._next(slot, -1)), index.eq(index - 1)]
-                with m.Elif(turn | record.raw):
+                with m.Elif(turn | known.raw):
                     m.d.sync += [slot.eq(self._next(slot, 1)), index.eq(index + 1)]
                 with m.Else():
                     m.d.sync += [slot.eq(self._next(slot, 2)), index.eq(index + 2)]

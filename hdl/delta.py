@@ -14,7 +14,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from planezip.hdl.wires import parts_of, wire
+from planezip.hdl.wires import any_of, parts_of, wire
 from planezip.model.format import DEFAULT, Parameters
 
 __all__ = [
@@ -144,18 +144,25 @@ def _subtract(a: Value, b: Value) -> Value:
 
 
 def differences(
-    m: Module, beat: Value, before: Value, width: Value, parameters: Parameters
+    m: Module,
+    beat: Value,
+    before: Value,
+    width: Value,
+    parameters: Parameters,
+    enable: Value = _YES,
 ) -> tuple[list[Value], list[Value]]:
     """Each symbol of ``beat`` less the one before it, part by part, and the top bits.
 
-    ``before`` is the widest symbol before the beat; ``tops`` as in :func:`deltas`. All widths
-    share one subtractor: spare bits between the parts of a word let the borrow through, or
+    ``before`` is the widest symbol before the beat; ``tops`` as in :func:`deltas`. Without
+    ``enable`` nothing is taken off: the parts are those of the beat, and no top bit is set. All
+    widths share one subtractor: spare bits between the parts of a word let the borrow through, or
     stop it and keep it as the top bit.
     """
     widths = parameters.symbol_bits
     narrow, wide = widths[0], widths[-1]
     parts, group = parts_of(beat, narrow), wide // narrow
     earlier = parts_of(before, narrow) + parts
+    chosen = [enable & (width == index) for index in range(len(widths))]
     values: list[Value] = []
     tops: list[Value] = []
     for word in range(len(parts) // group):
@@ -164,10 +171,11 @@ def differences(
         ends: list[Value] = []
         for part in range(word * group, (word + 1) * group):
             end: Value = Const(0, 1)
-            other = earlier[part]  # the widest symbol: one word before
-            for index in reversed(range(len(widths) - 1)):
-                step = widths[index] // narrow
-                other = Mux(width == index, earlier[part + group - step], other)
+            options = [
+                earlier[part + group - w // narrow] & here.replicate(narrow)
+                for w, here in zip(widths, chosen, strict=True)
+            ]
+            other = any_of(options)
             for index, w in enumerate(widths):
                 if (part + 1) % (w // narrow) == 0:
                     end = end | (width == index) if w != wide else Const(1, 1)

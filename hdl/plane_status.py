@@ -182,10 +182,12 @@ class PlaneStatus(wiring.Component):
         # The end of a block: put columns together and keep the classes.
         done = Signal()
         width = Signal.like(beat.width, reset_less=True)
+        results = Signal.like(self.results, reset_less=True)
         m.d.sync += [done.eq(valid & beat.last), width.eq(beat.width), self.valid.eq(done)]
+        m.d.comb += self.results.eq(results)
         with m.If(done):
             for tag in sorted(self._encodings):
-                m.d.sync += self.results[tag.name].eq(self._classes(tag, state, width))
+                m.d.sync += results[tag.name].eq(self._classes(tag, state, width))
         return m
 
     @property

@@ -155,20 +155,28 @@ class Sizer(wiring.Component):
             fixed = by_width(held_width, [TAG_BITS + p.symbols(w) for w in p.symbol_bits])
             m.d.comb += comparator.sizes.ZVC.eq(fixed + held_parts * p.symbol_bits[0])
 
-        # 7: the result.
-        chosen: Value = Value.cast(classes(p).const({}))
-        for tag, result in results.items():
-            chosen = Mux(comparator.tag == tag.value, result, chosen)
+        # 7: the result. The classes of DBX come a cycle later than the others and still hold.
+        chosen = Signal(classes(p), reset_less=True)
         out = Signal.like(self.results.payload, reset_less=True)
+        planes: Value = chosen
+        if Tag.DBX in results:
+            planes = Mux(out.summary.tag == Tag.DBX, results[Tag.DBX], chosen)
+        if {Tag.BX, Tag.ZBX} <= results.keys():
+            fewer = comparator.sizes.ZBX < comparator.sizes.BX
+            m.d.sync += chosen.eq(Mux(fewer, results[Tag.ZBX], results[Tag.BX]))
+        elif results.keys() - {Tag.DBX}:
+            m.d.sync += chosen.eq(results[max(results)])
         m.d.sync += [
             self.results.valid.eq(strobes[5]),
             out.summary.tag.eq(comparator.tag),
             out.summary.nonzero.eq(nonzero),
-            Cat(out.summary.extra, out.summary.planes).eq(chosen),
             out.summary.bits.eq(comparator.bits),
             Value.cast(out.meta).eq(held_meta),
         ]
-        m.d.comb += self.results.payload.eq(out)
+        m.d.comb += [
+            self.results.payload.eq(out),
+            Cat(self.results.payload.summary.extra, self.results.payload.summary.planes).eq(planes),
+        ]
         return m
 
     def _deltas(self, m: Module, valid: Value, beat: Any, status: PlaneStatus) -> None:

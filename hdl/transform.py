@@ -107,10 +107,10 @@ class Transform(wiring.Component):
         if Tag.DBX in p.encodings:
             delta = wire(m, self.tag == Tag.DBX, "delta")
             before = Signal(p.symbol_bits[-1], reset_less=True)  # the last word of the beat before
-            parts, part_tops = differences(m, self.held, before, self.width, p)
-            source = wire(m, Mux(delta, Cat(parts), self.held), "source")
+            parts, part_tops = differences(m, self.held, before, self.width, p, delta)
+            source = wire(m, Cat(parts), "source")
             first = first_symbol(self.width, g.lanes, p) & self.first.replicate(g.lanes)
-            tops = wire(m, Cat(part_tops) & ~first & delta.replicate(g.lanes), "tops")
+            tops = wire(m, Cat(part_tops) & ~first, "tops")
             held_tops = Signal(g.lanes, reset_less=True)
             with m.If(self.step):
                 m.d.sync += [

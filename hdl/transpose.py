@@ -120,9 +120,7 @@ class Transpose(wiring.Component):
                 over = wire(m, cells[column] & across.replicate(g.tile_bits), "over")
                 clear = Mux(across, now[column], now[row]).replicate(g.tile_bits)
                 m.d.sync += tile.eq(
-                    (sources[column] & down)
-                    | (sources[row] & over)
-                    | (tile & ~(down | over | clear))
+                    (sources[column] & down) | (sources[row] & over) | (tile & ~clear)
                 )
                 tiles[row].append(tile)
         return tiles
