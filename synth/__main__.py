@@ -1,9 +1,11 @@
-"""``make synth``: area, clock and power of every component and both lanes (docs/synth.md)."""
+"""``make synth``: area, clock and power of every component, lanes and engine (docs/synth.md)."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cache, partial
@@ -12,9 +14,10 @@ from pathlib import Path
 from planezip.model.format import DEFAULT
 from planezip.synth import make_library, sweep
 from planezip.synth.activity import icarus, kept_activities
+from planezip.synth.engine import ENGINES
 from planezip.synth.flow import SCRIPTS, Constraint, rtlil_text
 from planezip.synth.library import Library, SynthError, read_libraries
-from planezip.synth.measure import Row, measure
+from planezip.synth.measure import Row, measure, measure_engine
 from planezip.synth.modules import LANES, MODULES
 from planezip.synth.nodes import Node, node_of
 from planezip.synth.report import document, table, write
@@ -24,20 +27,21 @@ __all__ = ["main"]
 _MAPPING = {7: "speed"}  # by node: there the clock of 1.5 GHz is the aim, elsewhere the area
 _MAPPING_HELP = "default: speed at 7 nm, area elsewhere; both: speed where area misses the clock"
 
-_SHARED = Path("..") / "shared" / "cells"
+_NAMES = (*LANES, *ENGINES, *(name for name in MODULES if name not in LANES))
 
 
 def default_libraries() -> list[Path]:
-    """The shipped library, and those of ../shared/cells where that folder is there."""
-    return [make_library.FILE, *sorted(_SHARED.glob("*.lib*"))]
+    """The shipped library, and those of ../shared/cells (PLANEZIP_SHARED) where they are there."""
+    shared = Path(os.environ.get("PLANEZIP_SHARED") or Path("..") / "shared")
+    return [make_library.FILE, *sorted((shared / "cells").glob("*.lib*"))]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for an input or tool that cannot be used."""
     arguments = _parser().parse_args(argv)
-    names = arguments.module or list(MODULES)
-    if unknown := [name for name in names if name not in MODULES]:
-        print(f"error: no module {unknown[0]!r}; there are: {', '.join(MODULES)}", file=sys.stderr)
+    names = arguments.module or list(_NAMES)
+    if unknown := [name for name in names if name not in _NAMES]:
+        print(f"error: no module {unknown[0]!r}; there are: {', '.join(_NAMES)}", file=sys.stderr)
         return 2
     if arguments.period_ps is not None and not arguments.period_ps > 100:
         print(f"error: --period-ps must be above 100, not {arguments.period_ps:g}", file=sys.stderr)
@@ -85,14 +89,23 @@ def run(
 ) -> list[Row]:
     """Rows of the modules in the libraries, in order; progress goes to the error stream."""
     print(f"{len(names)} modules, {len(libraries)} libraries", file=sys.stderr, flush=True)
+    began = time.monotonic()
     text = cache(lambda name: rtlil_text(MODULES[name](DEFAULT), name))
+    levels = cache(
+        lambda name: [
+            text(level.row) if level.row in MODULES else rtlil_text(level.make(DEFAULT), level.row)
+            for level in ENGINES[name][1]
+        ]
+    )
 
     def one(name: str, library: Library, node: Node, constraint: Constraint) -> tuple[Row, bool]:
         power = None
-        if with_power and name in LANES and icarus():
-            power = partial(kept_activities, MODULES[name], name, text(name), folder)
         chosen = mapping or _MAPPING.get(node.nm, "area")
         mappings = list(SCRIPTS) if chosen == "both" else [chosen]
+        if name in ENGINES:
+            return measure_engine(name, levels(name), library, node, constraint, folder, mappings)
+        if with_power and name in LANES and icarus():
+            power = partial(kept_activities, MODULES[name], name, text(name), folder)
         return measure(name, text(name), library, node, constraint, folder, power, mappings)
 
     done: dict[tuple[int, str], Row] = {}
@@ -109,6 +122,7 @@ def run(
                 how = "kept" if cached else "done"
                 at = f"[{len(done)}/{len(futures)}] {how} {row.name} in {row.library}"
                 told = f"{at}: {row.area_um2:,.0f} um2, {row.path_ps:.0f} ps"
+                told += f" ({time.monotonic() - began:.0f} s)"
                 print(told, file=sys.stderr, flush=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

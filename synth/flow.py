@@ -105,11 +105,13 @@ def map_rtlil(
     folder: Path,
     mapping: str = "area",
     strong_flip_flops: bool = False,
+    boxes: str = "",
 ) -> Netlist:
     """Map RTLIL ``text`` with the top module ``module`` to ``library``; files go to ``folder``.
 
     ``mapping`` is one of SCRIPTS. With ``strong_flip_flops`` those of four times the drive are
-    used where they fit better.
+    used where they fit better. ``boxes`` is Verilog of modules without contents, whose instances
+    stay as they are.
 
     Raises
     ------
@@ -131,9 +133,11 @@ def map_rtlil(
             ("verilog", ".v"),
             ("macros", ".sram.json"),
             ("sram_liberty", ".sram.lib"),
+            ("boxes", ".boxes.v"),
         )
     }
     files["source"].write_text(text)
+    files["boxes"].write_text(boxes)
     files["script"].write_text(
         SCRIPTS[mapping].format(d=round(constraint.logic_share * constraint.period_ps)) + "\n"
     )
@@ -173,7 +177,7 @@ def map_rtlil(
         float(stat["area"]),
         sum(n for cell, n in count.items() if cell in library.flip_flop_cells),
         sum(n for cell, n in count.items() if cell in library.clock_gate_cells),
-        sum(n for cell, n in count.items() if not cell.startswith("sram_")),
+        sum(n for cell, n in count.items() if not cell.startswith(("sram_", "planezip_"))),
         sum(macro["bits"] for macro in macros),
         (*library.files, files["sram_liberty"]) if macros else library.files,
         float(delays[-1]) if delays else 0.0,

@@ -5,25 +5,31 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from planezip.model.format import DEFAULT
 from planezip.synth.activity import METHOD
+from planezip.synth.engine import ENGINES, counts, linked, shells
 from planezip.synth.flow import SCRIPTS, Constraint, Netlist, map_rtlil
 from planezip.synth.library import Library
 from planezip.synth.modules import LANES, RAW_BITS
 from planezip.synth.nodes import Node
 from planezip.synth.timing import opensta, opensta_version, time_netlist
 
-__all__ = ["Row", "measure"]
+__all__ = ["Row", "measure", "measure_engine"]
 
 Activities = Mapping[str, tuple[float, float]]
 
+_MAPPED_BY = ("flow.py", "library.py", "yosys.py")
 _SOURCES = (
     "activity.py",
+    "engine.py",
     "flow.py",
     "library.py",
     "measure.py",
@@ -35,9 +41,16 @@ _STA = "OpenSTA"
 _ABC = "ABC stime: logic only, without flip-flops and port delays"
 
 
+_LOCK = threading.Lock()
+_MAPPING: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+
 @dataclass(frozen=True)
 class Row:
-    """A module's figures, all from one netlist at one constraint."""
+    """A module's figures, all from one netlist at one constraint.
+
+    ``parts``: instances of other rows' modules in it, and ``own_um2`` its area without them.
+    """
 
     name: str
     library: str
@@ -67,6 +80,8 @@ class Row:
     kge_per_bit_per_cycle: float | None
     power_mw: float | None
     power_method: str | None
+    own_um2: float
+    parts: dict[str, int]
 
 
 def measure(
@@ -91,40 +106,128 @@ def measure(
     if not library.power or not opensta():
         activities = None
     key = _key(name, text, library, constraint, activities is not None, mappings)
+
+    def row(mapping: str) -> Row:
+        netlist = _mapped(name, text, library, constraint, folder, mapping)
+        return _row(netlist, mapping, library, node, constraint, found, int(name in LANES))
+
     path = folder / "cache" / f"{name}-{key[:32]}.json"
-    if path.exists():
-        kept = json.loads(path.read_text())
-        if kept.keys() == {f.name for f in fields(Row)}:
-            return Row(**kept), True
+    if (kept := _kept(path)) is not None:
+        return kept, True
     found = None if activities is None else activities()
-    work = folder / "work" / f"{name}-{key[:12]}"  # others may run at the same time
+    return _best(path, mappings, row), False
+
+
+def measure_engine(
+    name: str,
+    texts: Sequence[str],
+    library: Library,
+    node: Node,
+    constraint: Constraint,
+    folder: Path,
+    mappings: Sequence[str] = tuple(SCRIPTS),
+) -> tuple[Row, bool]:
+    """The row of the engine ``name`` with the RTLIL ``texts`` of its levels: see :data:`ENGINES`.
+
+    Cached as in :func:`measure`.
+    """
+    lanes, levels = ENGINES[name]
+    key = _key(name, list(texts), library, constraint, False, mappings)
+    path = folder / "cache" / f"{name}-{key[:32]}.json"
+    if (kept := _kept(path)) is not None:
+        return kept, True
+    number, boxes = counts(levels, texts), shells(levels[:-1], DEFAULT)
+
+    def row(mapping: str) -> Row:
+        netlists = [
+            _mapped(
+                level.row, text, library, constraint, folder, mapping,
+                boxes if level.row not in LANES else "",
+            )
+            for level, text in zip(levels, texts, strict=True)
+        ]  # fmt: skip
+        work = folder / "work" / f"{name}-{key[:12]}" / mapping
+        whole = linked(netlists, levels, number, DEFAULT, work)
+        made = _row(whole, mapping, library, node, constraint, None, lanes)
+        parts = {level.row: number[level.row] for level in levels[:-1]}
+        return replace(made, own_um2=round(netlists[-1].area_um2, 2), parts=parts)
+
+    return _best(path, mappings, row), False
+
+
+def _kept(path: Path) -> Row | None:
+    if not path.exists():
+        return None
+    kept = json.loads(path.read_text())
+    return Row(**kept) if kept.keys() == {f.name for f in fields(Row)} else None
+
+
+def _best(path: Path, mappings: Sequence[str], make: Callable[[str], Row]) -> Row:
+    """The row that counts, written to ``path``."""
     rows: list[Row] = []
     for mapping in mappings:
-        netlist = map_rtlil(text, name, library, constraint, work / mapping, mapping)
-        rows.append(_row(netlist, mapping, library, node, constraint, found))
+        rows.append(make(mapping))
         if rows[-1].met:
             break
     row = next((row for row in rows if row.met), min(rows, key=lambda row: row.path_ps))
+    _write(path, asdict(row))
+    return row
+
+
+def _write(path: Path, document: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_suffix(f".{os.getpid()}")
-    scratch.write_text(json.dumps(asdict(row), indent=1) + "\n")
+    scratch.write_text(json.dumps(document, indent=1, default=str) + "\n")
     scratch.replace(path)
-    return row, False
+
+
+def _mapped(
+    name: str,
+    text: str,
+    library: Library,
+    constraint: Constraint,
+    folder: Path,
+    mapping: str,
+    boxes: str = "",
+) -> Netlist:
+    """The netlist, of an earlier run if nothing has changed since."""
+    key = _digest(
+        name, text, library.digest, asdict(constraint), mapping, boxes, *_texts(_MAPPED_BY)
+    )
+    with _LOCK:
+        lock = _MAPPING[key]
+    work = folder / "work" / f"{name}-{key[:12]}" / mapping
+    path = work / "netlist.json"
+    with lock:  # a lane and the engine around it may ask for the same netlist
+        if path.exists():
+            kept = json.loads(path.read_text())
+            kept |= {"verilog": Path(kept["verilog"]), "liberty": tuple(map(Path, kept["liberty"]))}
+            if all(file.exists() for file in (kept["verilog"], *kept["liberty"])):
+                return Netlist(**kept)
+        netlist = map_rtlil(text, name, library, constraint, work, mapping, boxes=boxes)
+        _write(path, asdict(netlist))
+        return netlist
 
 
 def _key(
     name: str,
-    text: str,
+    text: Any,
     library: Library,
     constraint: Constraint,
     power: bool,
     mappings: Sequence[str],
 ) -> str:
-    here = Path(__file__).parent
-    parts: list[Any] = [name, text, library.digest, asdict(constraint), power, list(mappings)]
-    parts += [metadata.version("pyosys"), opensta_version()]
-    parts += [(here / source).read_text() for source in _SOURCES]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    parts = [name, text, library.digest, asdict(constraint), power, list(mappings)]
+    return _digest(*parts, opensta_version(), *_texts(_SOURCES))
+
+
+def _texts(names: Sequence[str]) -> list[str]:
+    return [(Path(__file__).parent / name).read_text() for name in names]
+
+
+def _digest(*parts: Any) -> str:
+    known = [*parts, metadata.version("pyosys")]
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
 def _row(
@@ -134,6 +237,7 @@ def _row(
     node: Node,
     constraint: Constraint,
     activities: Activities | None,
+    lanes: int,
 ) -> Row:
     wired: float | None = None
     watts: float | None = None
@@ -144,10 +248,9 @@ def _row(
     else:
         path_ps, start, end, method = netlist.abc_ps, netlist.abc_start, netlist.abc_end, _ABC
     area, sram = netlist.area_um2, netlist.sram_bits * node.sram_um2_per_bit
-    lane = netlist.module in LANES
     logic_ps = constraint.logic_share * constraint.period_ps
     ghz = _ghz(constraint, path_ps)
-    rate = RAW_BITS / 8 * ghz if lane else None
+    rate = lanes * RAW_BITS / 8 * ghz if lanes else None
     kge = area / library.nand2_um2 / 1000
     return Row(
         name=netlist.module,
@@ -175,9 +278,11 @@ def _row(
         clock_with_wires_ghz=None if wired is None else round(_ghz(constraint, wired), 4),
         gb_per_s=None if rate is None else round(rate, 2),
         gb_per_s_per_mm2=None if rate is None else round(rate / (area + sram) * 1e6, 1),
-        kge_per_bit_per_cycle=round(kge / RAW_BITS, 4) if lane else None,
+        kge_per_bit_per_cycle=round(kge / (lanes * RAW_BITS), 4) if lanes else None,
         power_mw=None if watts is None else round(watts * 1000, 3),
         power_method=None if watts is None else METHOD,
+        own_um2=round(area, 2),
+        parts={},
     )
 
 

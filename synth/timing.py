@@ -84,8 +84,9 @@ def opensta_version() -> str:
 def _setup(netlist: Netlist, library: Library, constraint: Constraint) -> list[str]:
     unit = library.unit_ps
     lines = [f"read_liberty {path}" for path in netlist.liberty]
-    clocked = re.search(r"^  input clk ?;", netlist.verilog.read_text(), re.M)
-    port = " [get_ports clk]" if clocked else ""
+    top = netlist.verilog.read_text().partition(f"module {netlist.module}(")[2]
+    clock = re.search(r"^  input (a?clk) ?;", top.partition("endmodule")[0], re.M)
+    port = f" [get_ports {clock[1]}]" if clock else ""
     lines += [
         f"read_verilog {netlist.verilog}",
         f"link_design {netlist.module}",
@@ -201,4 +202,5 @@ def _activity(kind: str, objects: str, rate: float, ones: float) -> str:
 
 def _register(name: str) -> str:
     """Name of a register bit without the pin and the ending that the mapping gave it."""
-    return name.replace("\\", "").partition("/")[0].removesuffix("_reg")
+    plain = re.sub(r"/[A-Z]+[A-Z0-9]*(\[\d+\])?$", "", name.replace("\\", ""))
+    return plain.replace("/core/", "/").removesuffix("_reg")

@@ -26,7 +26,8 @@ def main(argv: list[str] | None = None) -> int:
         for command in commands:
             ys.run_pass(f"tee -q {command}", design)
 
-    run(f"read_rtlil {job['source']}", f"hierarchy -top {job['module']}", "proc")
+    run(f"read_verilog -lib {job['boxes']}", f"read_rtlil {job['source']}")
+    run(f"hierarchy -top {job['module']}", "proc")
     run("flatten", "opt_clean", "opt", "memory_collect", "opt_clean")
     macros = _macros(ys, design, job["sram_bits"])
     Path(job["macros"]).write_text(json.dumps(macros))
@@ -119,7 +120,7 @@ def _liberty(macros: Iterable[dict[str, Any]], job: dict[str, Any]) -> str:
         for n in sorted(types)
     ]
     lines = [
-        "library (planezip_sram) {",
+        f"library (planezip_sram_{job['module']}) {{",
         "delay_model : table_lookup;",
         job["conditions"],
         *bus_types,

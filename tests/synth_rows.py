@@ -38,6 +38,8 @@ def made_up_row(name: str, area: float, path_ps: float, ghz: float) -> Row:
         kge_per_bit_per_cycle=None,
         power_mw=None,
         power_method=None,
+        own_um2=area,
+        parts={},
     )
 
 
