@@ -21,6 +21,7 @@ __all__ = ["main", "replaced", "tables", "together"]
 PAGE = Path("docs") / "synth.md"
 _REPORT = Path("build") / "synth" / "report.json"
 _SWEEP = Path("build") / "synth" / "sweep.csv"
+_FPGA = Path("build") / "synth" / "fpga.json"
 _SHIPPED, _NEAREST = "planezip45", "NangateOpenCellLibrary"
 
 
@@ -88,6 +89,22 @@ def _four(report: Mapping[str, Any]) -> str:
     return _table(head, rows)
 
 
+def _engine(report: Mapping[str, Any]) -> str:
+    rows = []
+    for row in report["modules"]:
+        if not row["parts"]:
+            continue
+        inside = ", ".join(f"{n} {name}" for name, n in row["parts"].items())
+        rows.append([f"{row['name']}, {row['library']}", inside, _number(row["own_um2"])])
+        rows[-1] += [_number(row[k]) for k in ("area_um2", "flip_flops", "sram_bits", "total_um2")]
+        rows[-1] += [_number(row["path_ps"]) + ("" if row["met"] else " (not met)")]
+        rows[-1] += [_number(row["path_with_wires_ps"]), _number(row["gb_per_s"], 1)]
+        rows[-1] += [f"`{row['path_start']}` to `{row['path_end']}`"]
+    head = ["engine", "parts", "own logic, um2", "with parts, um2", "flip-flops", "SRAM, bits"]
+    head += ["with SRAM, um2", "path, ps", "with wires, ps", "GB/s each way", "from, to"]
+    return _table(head, rows)
+
+
 def _paths(report: Mapping[str, Any]) -> str:
     rows = [
         [
@@ -105,7 +122,7 @@ def _paths(report: Mapping[str, Any]) -> str:
 
 def _parts(report: Mapping[str, Any]) -> str:
     libraries = list(dict.fromkeys(row["library"] for row in report["modules"]))
-    names = list(dict.fromkeys(row["name"] for row in report["modules"]))
+    names = list(dict.fromkeys(row["name"] for row in report["modules"] if not row["parts"]))
     found = {(row["name"], row["library"]): row for row in report["modules"]}
     head = ["module", "flip-flops", "SRAM bits"]
     head += [f"{library} {what}" for library in libraries for what in ("um2", "ps")]
@@ -180,6 +197,7 @@ def _sweep(lines: Sequence[Mapping[str, str]]) -> str:
 _OF_REPORT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "lanes": _lanes,
     "four": _four,
+    "engine": _engine,
     "paths": _paths,
     "parts": _parts,
     "distance": _distance,
@@ -187,10 +205,24 @@ _OF_REPORT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def tables(report: Mapping[str, Any], sweep: Sequence[Mapping[str, str]] | None) -> dict[str, str]:
-    """Markdown tables by name."""
+def _fpga(report: Mapping[str, Any]) -> str:
+    kinds = {"lut": "LUT", "lut_ram": "RAM in LUTs", "carry": "carry chains", "ff": "flip-flops"}
+    kinds |= {"bram_18k": "RAM blocks of 18 kbit"}
+    parts = [(name, row) for name, row in report["modules"].items()]
+    parts += [(f"{name}, with all instances", row) for name, row in report["whole"].items()]
+    rows = [[name, *(_number(row[kind]) for kind in kinds)] for name, row in parts]
+    return _table([f"{report['family']}, {report['lanes']} lanes", *kinds.values()], rows)
+
+
+def tables(
+    report: Mapping[str, Any],
+    sweep: Sequence[Mapping[str, str]] | None,
+    fpga: Mapping[str, Any] | None = None,
+) -> dict[str, str]:
+    """Markdown tables by name; those of what is None are left out."""
     found = {name: make(report) for name, make in _OF_REPORT.items()}
-    return found if sweep is None else {**found, "sweep": _sweep(sweep)}
+    found |= {} if sweep is None else {"sweep": _sweep(sweep)}
+    return found | ({} if fpga is None else {"fpga": _fpga(fpga)})
 
 
 def replaced(page: str, found: Mapping[str, str]) -> str:
@@ -229,7 +261,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if _SWEEP.exists():
         with _SWEEP.open(newline="") as file:
             lines = list(csv.DictReader(file))
-    found = tables(together([json.loads(path.read_text()) for path in paths]), lines)
+    fpga = json.loads(_FPGA.read_text()) if _FPGA.exists() else None
+    found = tables(together([json.loads(path.read_text()) for path in paths]), lines, fpga)
     PAGE.write_text(replaced(PAGE.read_text(), found))
     print(f"written: {PAGE}")
     return 0

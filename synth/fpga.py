@@ -1,8 +1,8 @@
 """FPGA resources of lanes and engine: generic synthesis by yosys, no placement, no clock.
 
 ``python -m planezip.synth.fpga [--family xcup|xc7|ecp5] [--lanes N] [MODULE...]`` prints a table
-and writes build/synth/fpga.json. The engine is counted without its lanes, which are
-instances of modules of their own.
+and writes build/synth/fpga.json. Engine and AXI wrapper are counted without what is an instance
+in them; ``whole`` adds it, as often as it is there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from planezip.hdl.export import LANES, MODULES, verilog
 from planezip.model.format import DEFAULT
 
-__all__ = ["FAMILIES", "count", "main", "mapped", "resources"]
+__all__ = ["FAMILIES", "count", "main", "mapped", "resources", "wholes"]
 
 FAMILIES = {
     "xcup": ("synth_xilinx -family xcup -flatten -noiopad -noclkbuf", "AMD UltraScale+"),
@@ -96,6 +96,19 @@ def mapped(
         return count({k: int(v) for k, v in design["num_cells_by_type"].items()})
 
 
+def wholes(rows: Mapping[str, Mapping[str, int]], lanes: int) -> dict[str, dict[str, int]]:
+    """Engine and AXI wrapper with everything in them, where all of it is among ``rows``."""
+    *lane, engine, axi = MODULES
+    found = {}
+    for name, inside in ((engine, [engine]), (axi, [engine, axi])):
+        times = {**dict.fromkeys(lane, lanes), **dict.fromkeys(inside, 1)}
+        if times.keys() <= rows.keys():
+            found[name] = {
+                kind: sum(n * rows[part][kind] for part, n in times.items()) for kind in count({})
+            }
+    return found
+
+
 def _shell(text: str, name: str) -> str:
     """The ports of a module, without what is in it."""
     start = text.index(f"module {name}(")
@@ -108,7 +121,7 @@ def _shell(text: str, name: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table, write the file."""
     parser = argparse.ArgumentParser(prog="python -m planezip.synth.fpga", description=__doc__)
-    parser.add_argument("modules", nargs="*", metavar="MODULE", default=list(MODULES)[:3])
+    parser.add_argument("modules", nargs="*", metavar="MODULE", default=list(MODULES))
     parser.add_argument("--family", choices=sorted(FAMILIES), default="xcup")
     parser.add_argument("--lanes", type=int, choices=(1, 2, 4), default=LANES)
     arguments = parser.parse_args(argv)
@@ -121,14 +134,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in arguments.modules:
         rows[name] = found = resources(name, arguments.family, arguments.lanes)
         print(f"{name:24}" + "".join(f"{found[kind]:10,}" for kind in kinds), flush=True)
+    whole = wholes(rows, arguments.lanes)
+    for name, found in whole.items():
+        print(f"{name + ', whole':24}" + "".join(f"{found[kind]:10,}" for kind in kinds))
     document = {
-        "schema": "planezip.fpga/1",
+        "schema": "planezip.fpga/2",
         "planezip": metadata.version("planezip"),
         "yosys": metadata.version("pyosys"),
         "family": arguments.family,
         "command": FAMILIES[arguments.family][0],
         "lanes": arguments.lanes,
         "modules": rows,
+        "whole": whole,
     }
     _OUT.parent.mkdir(parents=True, exist_ok=True)
     _OUT.write_text(json.dumps(document, indent=2) + "\n")

@@ -1,8 +1,9 @@
 """The small library that is shipped: ``python -m planezip.synth.make_library`` writes it.
 
 data/planezip45.lib is a 45 nm class library by rule, not by layout: areas are columns of gate
-pitch, delays are logical efforts. Sources of the constants stand beside them; docs/synth.md
-says how far its figures are from Nangate45's. It has neither leakage nor internal power.
+pitch, delays are logical efforts. Beside each constant stands its source, or that it is our own
+estimate and how it was chosen; docs/synth.md says how far the result is from Nangate45. It has
+neither leakage nor internal power.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ __all__ = ["FILE", "liberty", "main"]
 FILE = Path(__file__).parent / "data" / "planezip45.lib"
 
 GATE_PITCH_UM = 0.19
-"""FreePDK45 design rules POLY.1 (width 50 nm) and POLY.2 (spacing over active 140 nm); NCSU
-(Stine et al., FreePDK: An Open-Source Variation-Aware Design Kit, MSE 2007)."""
+"""FreePDK45, rules POLY.1 (width of poly, 50 nm) and POLY.2 (spacing over active, 140 nm):
+https://www.eda.ncsu.edu/wiki/FreePDK45:PolyRules."""
 HEIGHT_UM = 1.4
-"""Ten tracks of 140 nm: FreePDK45 METALINT.1 (width 70 nm) and METALINT.2 (spacing 70 nm)."""
+"""Our choice: with this pitch, the height of which Nangate45's areas are multiples (0.266 um2)."""
 WIDTH_SHARE = 0.75
-"""Of the height for both transistors: rails, the gap between wells and the ends take 2.5 tracks."""
+"""Our estimate of the share of the height that is both transistors: rails, the gap between the
+wells and the ends take a quarter."""
 FF_PER_UM = 1.0
-"""Gate capacitance: about 1 fF/um (Weste and Harris, CMOS VLSI Design, 4th ed., 2.3)."""
+"""Our estimate of the gate capacitance: the round figure."""
 FO4_PS = 18.0
-"""360 ps per um of drawn gate length, typical (Ho, Mai, Horowitz, The Future of Wires, Proc.
-IEEE 2001), at the 50 nm of POLY.1."""
+"""Our estimate: 0.36 ps per nm of gate length (POLY.1), a rule of thumb."""
 MAX_FAN_OUT = 16  # inverters of the same drive
 _LOADS = (0.1, 4, MAX_FAN_OUT)
 _SLEWS = "0.001, 0.05, 0.5"  # ns; ABC takes three points or more
@@ -35,7 +36,7 @@ _INVERTER_FF = HEIGHT_UM * WIDTH_SHARE * FF_PER_UM
 _TAU_PS = FO4_PS / 5  # d = tau (g h + p) with g = p = 1 for an inverter, h = 4
 
 # Logical effort of each input and parasitic delay, by the widths of the transistors (NMOS 1,
-# PMOS 2 for an inverter): Sutherland, Sproull, Harris, Logical Effort, 1999, chapter 4.
+# PMOS 2 for an inverter), counted by the method of Sutherland, Sproull, Harris, Logical Effort.
 _GATES: Mapping[str, tuple[str, Mapping[str, float], float]] = {
     "INV": ("!A", {"A": 1}, 1),
     "NAND2": ("!(A & B)", {"A": 4 / 3, "B": 4 / 3}, 2),
@@ -151,10 +152,10 @@ def _two_stages(
 
 
 # Master-slave flip-flop with transmission gates, 24 transistors: clock inverters 2 pairs, master
-# 5, slave 4, output 1; strips of diffusion 5 (Stojanovic, Oklobdzija, JSSC 1999, figure 2).
+# 5, slave 4, output 1; strips of diffusion 5: our own schematic.
 # Clock to Q: two clock inverters (h 3), transmission gate and slave (p 2, h 2), inverter (h 2),
 # output inverter: 16 tau. Set-up: tristate inverter (p 2, h 2) and inverter (h 2): 7 tau. The sum
-# is 4.6 FO4; that paper measures 3 to 5 FO4 for flip-flops of this kind.
+# is 4.6 FO4.
 _DFF_COLUMNS, _CLOCK_TO_Q, _SET_UP = 12 + 5, 16.0, 7.0
 # Clock gate: latch 5 pairs, clock inverter 1, NAND2 2 and inverter 1; 4 strips.
 _GATE_COLUMNS, _GATE_DELAY = 9 + 4, 2 + 2 + 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from planezip.hdl.export import MODULES
 from planezip.synth import fpga
 
 INNER = "module inner(clk, y);\n  input clk;\n  output y;\n  reg y = 0;\nendmodule\n"
@@ -40,3 +41,13 @@ def test_unknown_module(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         fpga.main(["planezip_dma"])
     assert "MODULE must be one of planezip_compressor" in capsys.readouterr().err
+
+
+def test_whole_engine() -> None:
+    """Two lanes of each kind and what is around them; nothing where a part was not counted."""
+    rows = {name: dict.fromkeys(fpga.count({}), 10 ** k) for k, name in enumerate(MODULES)}
+    found = fpga.wholes(rows, 2)
+    assert set(found["planezip_engine"].values()) == {2 + 20 + 100}
+    assert set(found["planezip_axi"].values()) == {2 + 20 + 100 + 1000}
+    del rows["planezip_decompressor"]
+    assert fpga.wholes(rows, 2) == {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,24 @@ def test_tables_fill_the_page() -> None:
     rows = [
         made_up_row("compressor", 70_000.0, 1400.0, 0.5),
         made_up_row("decompressor", 60_000.0, 1500.0, 0.25),
+        replace(
+            made_up_row("engine_x2", 140_000.0, 1500.0, 0.5),
+            parts={"compressor": 2},
+            own_um2=70_000.0,
+        ),
     ]
     document = report.document(rows, [])
     sweep = [{k: str(v) for k, v in asdict(point).items()} for point in made_up_points()]
-    found = docs.tables(document, sweep)
+    kinds = {"lut": 20_000, "lut_ram": 3, "carry": 4, "ff": 5, "bram_18k": 6}
+    fpga = {"family": "xcup", "lanes": 2, "modules": {"a": kinds}, "whole": {"b": kinds}}
+    found = docs.tables(document, sweep, fpga)
     page = docs.replaced(PAGE.read_text(), found)
     for name, text in found.items():
         assert f"<!-- {name} -->\n{text}\n<!-- end -->" in page
     assert "| area without SRAM, um2 | 70,000 |" in page
     assert "| made_up, typical 1 V 25 C | 0.2600 | 0.2600 | 0.0315% | 16.0 | - |" in page
+    assert "| b, with all instances | 20,000 | 3 | 4 | 5 | 6 |" in page
+    assert "| engine_x2, made_up | 2 compressor | 70,000 | 140,000 |" in page
     assert "| no_zvc | made_up | 59 | 40 | 1.0% | 1410 |" in page
     assert docs.replaced(page, found) == page  # writing it again changes nothing
     assert docs.replaced("no tables\n", found) == "no tables\n"
