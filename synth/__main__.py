@@ -30,10 +30,15 @@ _MAPPING_HELP = "default: speed at 7 nm, area elsewhere; both: speed where area 
 _NAMES = (*LANES, *ENGINES, *(name for name in MODULES if name not in LANES))
 
 
-def default_libraries() -> list[Path]:
-    """The shipped library, and those of ../shared/cells (PLANEZIP_SHARED) where they are there."""
-    shared = Path(os.environ.get("PLANEZIP_SHARED") or Path("..") / "shared")
-    return [make_library.FILE, *sorted((shared / "cells").glob("*.lib*"))]
+def default_libraries(one: bool = False) -> list[Path]:
+    """The shipped library, and those of ../shared/cells (PLANEZIP_SHARED) where they are there.
+
+    ``one`` of them: Nangate45, or the shipped one.
+    """
+    cells = Path(os.environ.get("PLANEZIP_SHARED") or Path("..") / "shared") / "cells"
+    if one:
+        return [next(iter(sorted(cells.glob("nangate45*.lib*"))), make_library.FILE)]
+    return [make_library.FILE, *sorted(cells.glob("*.lib*"))]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = arguments.output.parent
     try:
         files = [Path(name) for text in arguments.liberty for name in text.split()]
-        libraries = read_libraries(files or default_libraries(), folder / "work")
+        libraries = read_libraries(files or default_libraries(arguments.sweep), folder / "work")
         chosen = [
             (library, node, node.constraint(arguments.period_ps))
             for library in libraries

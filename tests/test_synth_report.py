@@ -186,3 +186,15 @@ b10 !
     assert found["a.b_1"] == (1 / 4, 10 / 40)
     assert found["c"] == (1 / 4, 20 / 40)
     assert "d" not in found
+
+
+def test_default_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANEZIP_SHARED", str(tmp_path))
+    assert command.default_libraries() == [make_library.FILE]
+    assert command.default_libraries(one=True) == [make_library.FILE]
+    (tmp_path / "cells").mkdir()
+    found = [tmp_path / "cells" / name for name in ("asap7_SEQ.lib.gz", "nangate45_typ.lib.gz")]
+    for path in found:
+        path.touch()
+    assert command.default_libraries() == [make_library.FILE, *found]
+    assert command.default_libraries(one=True) == [found[1]]
