@@ -64,9 +64,13 @@ class Comparator(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         raw = TAG_BITS + self._parameters.block_bits
-        rounds: list[tuple[Value, Value]] = [(Value.cast(Tag.RAW.value), Value.cast(raw))]
+        rounds: list[tuple[Value, Value]] = []
         for tag in sorted(self._parameters.encodings - {Tag.RAW}):
-            rounds.append((Value.cast(tag.value), self.sizes[tag.name]))
+            number, size = Value.cast(tag.value), self.sizes[tag.name]
+            if not rounds:  # plays against RAW, a constant, before the others
+                number, size = Mux(size < raw, number, Tag.RAW.value), Mux(size < raw, size, raw)
+            rounds.append((number, size))
+        rounds = rounds or [(Value.cast(Tag.RAW.value), Value.cast(raw))]
         while len(rounds) > 1:  # neighbours play; the one with the lower tag wins a tie
             winners: list[tuple[Value, Any]] = []
             for (tag_a, a), (tag_b, b) in zip(rounds[::2], rounds[1::2], strict=False):

@@ -118,11 +118,16 @@ class Framer(wiring.Component):
         out, meta = self.beats.payload.beat, self.beats.payload.meta
         active = Signal()
         shift = size.bit_length() - 1
-        left = Signal(len(new.raw_bytes) - shift)  # full raw beats; `tail` tells of a partial one
-        none, one = Signal(), Signal()  # raw beats left, the partial one too
-        tail = Signal(range(block))
-        width = Signal(width_shape(p))
-        mode = Signal(Mode)
+        left = Signal(
+            len(new.raw_bytes) - shift, reset_less=True
+        )  # full raw beats; `tail` tells of a partial one
+        none, one = (
+            Signal(reset_less=True),
+            Signal(reset_less=True),
+        )  # raw beats left, the partial one too
+        tail = Signal(range(block), reset_less=True)
+        width = Signal(width_shape(p), reset_less=True)
+        mode = Signal(Mode, reset_less=True)
         position = Signal(range(count))
         index = Signal(range(p.blocks_per_chunk))
 

@@ -168,14 +168,15 @@ class PlaneStatus(wiring.Component):
             "pre": _any(self._words(beat.data, self._tops)),
             "sparse": ~beat.keep.all(),
         }
-        for tag in sorted(self._encodings):
-            pairs = self._kept_pairs if tag == Tag.ZBX else self._pairs
+        for tag in sorted(self._encodings - {Tag.ZBX}):
             by_plane: list[Value] = []
             for w in p.symbol_bits:
-                planes = pairs(m, words, w)
+                planes = self._pairs(m, words, w)
                 unused = Const(0, p.symbol_bits[-1] - w)
                 by_plane.append(Cat(planes[:w], unused, planes[w:]))
             found[tag.name] = by_width(beat.width, by_plane)
+        if Tag.ZBX in self._encodings:
+            found["ZBX"] = self._kept_pairs(m, words)
         for name, value in found.items():
             before = accumulator(name, len(value))
             m.d.sync += state[name].eq(before | _only_if(valid, value))
@@ -227,26 +228,31 @@ class PlaneStatus(wiring.Component):
         before_first = [_only_if(~self.beats.payload.first, before), *symbols]
         return _any([a & b for a, b in zip(before_first, symbols, strict=False)])
 
-    def _kept_pairs(self, m: Module, words: list[Value], w: int) -> Value:
-        """The same for neighbours among the symbols that are kept."""
-        beat = self.beats.payload
-        step = w // self._parameters.symbol_bits[0]
-        keep = [beat.keep[k] for k in range(0, len(beat.keep), step)]
-        before = Signal(w, reset_less=True)  # the last symbol kept
+    def _kept_pairs(self, m: Module, words: list[Value]) -> Value:
+        """Columns in which two neighbours among the symbols that are kept are one."""
+        beat, wide = self.beats.payload, self._parameters.symbol_bits[-1]
+        before = Signal(wide, reset_less=True)  # in its upper bits the last symbol kept
         last: Value = _only_if(~beat.first, before)
+        group = wide // self._parameters.symbol_bits[0]
         pairs: list[Value] = []
-        for word in words:
-            within: Value = Const(0, w)  # the last one kept in this word, on its own: short path
-            behind = last
-            any_kept: Value = Const(0, 1)
-            for symbol in self._symbols(word, w):
-                kept = keep.pop(0)
-                pairs.append(symbol & behind)
-                behind = symbol | _only_if(~kept, behind)
-                within = symbol | _only_if(~kept, within)
-                any_kept = any_kept | kept
-            after = Signal(w, name=f"kept_{w}_{len(pairs)}")
-            m.d.comb += after.eq(within | _only_if(~any_kept, last))
+        for number, word in enumerate(words):
+            keep = beat.keep[number * group : (number + 1) * group]
+            behind: list[Value] = []
+            tops: list[Value] = []
+            for w in self._parameters.symbol_bits:
+                step = w // self._parameters.symbol_bits[0]
+                row: list[Value] = []
+                earlier = last[wide - w :]
+                within: Value = Const(0, w)  # the last one kept in this word: short path
+                for symbol, kept in zip(self._symbols(word, w), keep[::step], strict=True):
+                    row.append(earlier)
+                    earlier = symbol | _only_if(~kept, earlier)
+                    within = symbol | _only_if(~kept, within)
+                behind.append(Cat(row))
+                tops.append(Cat(word[: wide - w], within))
+            pairs.append(word & by_width(beat.width, behind))
+            after = Signal(wide, name=f"kept_{len(pairs)}")
+            m.d.comb += after.eq(by_width(beat.width, tops) | _only_if(~keep.any(), last))
             last = after
         with m.If(self.beats.valid):
             m.d.sync += before.eq(last)
@@ -270,7 +276,10 @@ class PlaneStatus(wiring.Component):
                 if not columns or (plane == w and tag != Tag.DBX):
                     choices.append(Const(PlaneClass.VERBATIM.value, 3))
                     continue
-                pair = state[tag.name][plane if slot >= 0 else wide]
+                if tag == Tag.ZBX:
+                    pair = _any([state[tag.name][column] for column in columns])
+                else:
+                    pair = state[tag.name][plane if slot >= 0 else wide]
                 choices.append(self._class(tag, state, columns, pair))
             slots.append(by_width(width, choices))
         return Cat(slots)

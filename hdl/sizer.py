@@ -153,7 +153,9 @@ class Sizer(wiring.Component):
                 m.d.comb += comparator.sizes[tag.name].eq(cost.sizes[tag.name])
         if Tag.ZVC in p.encodings:
             fixed = by_width(held_width, [TAG_BITS + p.symbols(w) for w in p.symbol_bits])
-            m.d.comb += comparator.sizes.ZVC.eq(fixed + held_parts * p.symbol_bits[0])
+            zvc = Signal.like(comparator.sizes.ZVC, reset_less=True)
+            m.d.sync += zvc.eq(fixed + held_parts * p.symbol_bits[0])
+            m.d.comb += comparator.sizes.ZVC.eq(zvc)
 
         # 7: the result. The classes of DBX come a cycle later than the others and still hold.
         chosen = Signal(classes(p), reset_less=True)
