@@ -16,8 +16,10 @@ OUTCOMES = ("passed", "failed", "skipped")
 _LINE = re.compile(r"\[(gw\d+)\] \[.*?\] (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\S+?)::")
 
 
-def run_benches(folder: str = "tb", workers: int = 2) -> dict[str, int]:
+def run_benches(folder: str = "tb", workers: int = 2, *, full: bool = True) -> dict[str, int]:
     """Run the tests of ``folder``; how many passed, failed and were skipped.
+
+    Those that are marked slow (tb/marks.py) only if ``full``.
 
     Failures are printed as pytest prints them. A pytest that could not start counts as
     one failure.
@@ -25,6 +27,7 @@ def run_benches(folder: str = "tb", workers: int = 2) -> dict[str, int]:
     # In the order of the names: the largest file first would leave minutes without a line.
     options = ["-v", "--tb=short", "--no-header", "-rfEs", "-n", str(workers)]
     options += ["--dist=loadfile", "--no-loadscope-reorder"]
+    options += [] if full else ["-m", "not slow"]
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", folder, *options],
         cwd=ROOT,

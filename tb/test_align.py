@@ -12,6 +12,7 @@ from planezip.hdl.geometry import Geometry
 from planezip.hdl.types import beat
 from planezip.model.format import Parameters
 from tb.bench import Bench
+from tb.marks import sampled
 from tb.pass_two import wire_beats
 from tb.pauses import PATTERNS
 from tb.poke import GEOMETRIES, IDS
@@ -111,14 +112,14 @@ async def cuts(dut: Any) -> None:
         assert times == list(range(times[0], times[0] + len(times)))
 
 
-@pytest.mark.parametrize("pause", PATTERNS)
+@pytest.mark.parametrize("pause", sampled(PATTERNS, "random"))
 @pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
 def test_aligner(parameters: Parameters, beats: int, pause: str) -> None:
     arguments = {"parameters": parameters, "beats": beats, "tensors": 60, "pause": pause}
     run_bench(Aligner(parameters, beats), __name__, arguments=arguments, testcase="slots")
 
 
-@pytest.mark.parametrize("pause", PATTERNS)
+@pytest.mark.parametrize("pause", sampled(PATTERNS, "random"))
 @pytest.mark.parametrize("sizes", [(8, 2), (16, 4)])
 def test_narrow(sizes: tuple[int, int], pause: str) -> None:
     run_bench(Narrow(*sizes), __name__, arguments={"sizes": sizes, "pause": pause}, testcase="cuts")

@@ -21,6 +21,7 @@ from planezip.model.format import DEFAULT, HEADER_BYTES, Parameters, Tag
 from planezip.model.reference import encode_chunk, select, split_symbols
 from tb.bench import Bench
 from tb.blocks import random_block
+from tb.marks import sampled, slow
 from tb.pauses import PATTERNS
 from tb.run import run_bench
 
@@ -236,26 +237,32 @@ def run_lane(case: str, testcase: str, **arguments: Any) -> None:
     assert run_bench(lane, __name__, arguments=every, testcase=testcase, flatten=True) == 1
 
 
-@pytest.mark.parametrize("pauses", [(a, b) for a in PATTERNS for b in PATTERNS])
+@pytest.mark.parametrize(
+    "pauses", sampled(itertools.product(PATTERNS, PATTERNS), ("random", "random"))
+)
 @pytest.mark.parametrize("case", ["small", "small_chunks_of_8", "8x8"])
 def test_small_lane(case: str, pauses: tuple[str, str]) -> None:
     run_lane(case, "mixed_tensors", rounds=3, pauses=list(pauses))
 
 
-@pytest.mark.parametrize(("case", "rounds"), [("small", 10), ("default", 2)])
+@pytest.mark.parametrize(
+    ("case", "rounds"), [("small", 10), pytest.param("default", 2, marks=slow)]
+)
 def test_reset(case: str, rounds: int) -> None:
     run_lane(case, "reset_in_the_middle", rounds=rounds)
 
 
-@pytest.mark.parametrize("case", ["small", "default"])
+@pytest.mark.parametrize("case", sampled(["small", "default"], "small"))
 def test_measure(case: str) -> None:
     run_lane(case, "measure_needs_no_output", blocked=True)
 
 
+@slow
 def test_full_rate() -> None:
     run_lane("default", "full_rate")
 
 
+@slow
 @pytest.mark.parametrize("pauses", [("never", "never"), ("random", "random")])
 def test_default_lane(pauses: tuple[str, str]) -> None:
     run_lane("default", "mixed_tensors", rounds=1, pauses=list(pauses))

@@ -17,6 +17,7 @@ from planezip.model.format import DEFAULT, Parameters, Tag
 from planezip.model.reference import bits_of, decode_tensor
 from tb.decoder_bench import DecoderBench, Job, block_bytes, legal_job, random_job
 from tb.legal import STYLES, LegalBlock, broken, chunk_of
+from tb.marks import sampled, slow
 from tb.run import Sources, bench_simulator, build, run_tests
 
 BLOCK = 128
@@ -203,24 +204,27 @@ def run_lane(case: str, testcase: str, **arguments: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", sampled(CASES, "chunks_of_4", "8x8", "4x4"))
 def test_tensors(case: str) -> None:
     most = 3000 if CASES[case].blocks_per_chunk == 32 else 10_000
     passes = 1 if CASES[case].block_bits == DEFAULT.block_bits else 8
     run_lane(case, "mixed_tensors", most_bytes=most, passes=passes)
 
 
-@pytest.mark.parametrize("case", ["chunks_of_4", "16", "32"])
+@pytest.mark.parametrize("case", sampled(["chunks_of_4", "16", "32"], "chunks_of_4"))
 def test_legal_streams(case: str) -> None:
     run_lane(case, "legal_streams", jobs=40)
 
 
-@pytest.mark.parametrize("pauses", [("random", "never"), ("never", "random"), ("cyclic", "random")])
+@pytest.mark.parametrize(
+    "pauses",
+    sampled([("random", "never"), ("never", "random"), ("cyclic", "random")], ("cyclic", "random")),
+)
 def test_stalls(pauses: tuple[str, str]) -> None:
     run_lane("chunks_of_4", "mixed_tensors", most_bytes=10_000, pauses=list(pauses))
 
 
-@pytest.mark.parametrize("case", ["chunks_of_4", "16x16", "8x8", "4x4"])
+@pytest.mark.parametrize("case", sampled(["chunks_of_4", "16x16", "8x8", "4x4"], "8x8", "4x4"))
 def test_broken_streams(case: str) -> None:
     run_lane(case, "broken_streams", faults=120)
 
@@ -229,5 +233,6 @@ def test_every_fault() -> None:
     run_lane("chunks_of_4", "every_fault")
 
 
+@slow
 def test_full_rate() -> None:
     run_lane("default", "full_rate", short=20)

@@ -13,6 +13,7 @@ from planezip.model.format import DEFAULT, Parameters
 from planezip.model.reference import split_symbols
 from tb.bench import Bench
 from tb.blocks import random_block
+from tb.marks import sampled
 from tb.pauses import PATTERNS
 from tb.run import run_bench
 
@@ -71,7 +72,7 @@ async def neighbours(dut: Any) -> None:
         assert bench.monitor_of(output).times == [t + 1 for t in source.times]
 
 
-@pytest.mark.parametrize("pause", PATTERNS)
+@pytest.mark.parametrize("pause", sampled(PATTERNS, "random"))
 @pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
 def test_delta(parameters: Parameters, beats: int, pause: str) -> None:
     arguments = {"parameters": parameters, "beats": beats, "pause": pause}

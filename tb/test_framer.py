@@ -12,6 +12,7 @@ from planezip.hdl.framer import Framer, framed, framed_beat, width_of
 from planezip.hdl.types import ElementType, Mode, descriptor
 from planezip.model.format import DEFAULT, Parameters
 from tb.bench import Bench
+from tb.marks import sampled
 from tb.pauses import PATTERNS
 from tb.run import run_bench
 
@@ -86,7 +87,7 @@ async def a_long_tensor(dut: Any) -> None:
         assert not any(ends), length
 
 
-@pytest.mark.parametrize("pause", PATTERNS)
+@pytest.mark.parametrize("pause", sampled(PATTERNS, "random"))
 @pytest.mark.parametrize("case", CASES)
 def test_framer(case: str, pause: str) -> None:
     p, beats = CASES[case]

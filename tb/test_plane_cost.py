@@ -12,6 +12,7 @@ from planezip.hdl.plane_cost import PlaneCost, planes_bits
 from planezip.hdl.summary import PlaneClass
 from planezip.model.format import DEFAULT, Parameters, Tag
 from tb.bench import Bench
+from tb.marks import sampled
 from tb.poke import Poke
 from tb.run import run_bench
 
@@ -76,7 +77,7 @@ async def costs(dut: Any) -> None:
             await poke.tick()
 
 
-@pytest.mark.parametrize("tags", ENCODINGS)
+@pytest.mark.parametrize("tags", sampled(ENCODINGS, "deltas"))
 @pytest.mark.parametrize("case", CASES)
 def test_plane_cost(case: str, tags: str) -> None:
     p, encodings = CASES[case], ENCODINGS[tags]

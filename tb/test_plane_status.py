@@ -15,6 +15,7 @@ from planezip.model.reference import split_symbols
 from tb.bench import Bench
 from tb.blocks import test_blocks
 from tb.layouts import unpack
+from tb.marks import sampled
 from tb.run import run_bench
 from tb.test_delta import block_deltas
 
@@ -88,7 +89,7 @@ async def classes_of_planes(dut: Any) -> None:
         await bench.step()
 
 
-@pytest.mark.parametrize("tags", CODED)
+@pytest.mark.parametrize("tags", sampled(CODED, "both"))
 @pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
 def test_plane_status(parameters: Parameters, beats: int, tags: str) -> None:
     component = PlaneStatus(parameters, beats, frozenset(CODED[tags]))

@@ -15,6 +15,7 @@ from planezip.model.reference import encode_tensor
 from tb.bench import Bench
 from tb.blocks import random_block
 from tb.blocks import test_blocks as blocks_of
+from tb.marks import sampled
 from tb.pass_two import Tensor, forced, smallest, tensor, wire_beats
 from tb.pauses import PATTERNS
 from tb.run import run_bench
@@ -137,7 +138,7 @@ def test_rate(parameters: Parameters, beats: int) -> None:
     run_bench(Serializer(parameters, beats), __name__, arguments=arguments, testcase="rate")
 
 
-@pytest.mark.parametrize("encoding", sorted(ALL_ENCODINGS - {Tag.RAW}))
+@pytest.mark.parametrize("encoding", sampled(sorted(ALL_ENCODINGS - {Tag.RAW}), Tag.ZBX))
 def test_without_encoding(encoding: Tag) -> None:
     parameters = Parameters(16, (4, 8), 2, ALL_ENCODINGS - {encoding})
     arguments = {"parameters": parameters, "beats": 4, "blocks": 60, "pause": "random"}
@@ -162,7 +163,7 @@ def test_arguments_are_checked() -> None:
         Serializer(Parameters(4, (4,), 2), 4)
 
 
-@pytest.mark.parametrize("pause", PATTERNS)
+@pytest.mark.parametrize("pause", sampled(PATTERNS, "random"))
 @pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
 def test_tensors(parameters: Parameters, beats: int, pause: str) -> None:
     blocks = 40 if parameters.block_bits > 100 else 300

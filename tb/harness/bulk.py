@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from amaranth.hdl import Shape
 
-from tb.harness.cached import cached_verilog
+from tb.cached import cached_verilog
 from tb.harness.driven import Built, Found, build_harness, driven, seed_of
 from tb.harness.expected import RAW_BYTES, Records
 from tb.harness.lanes import Lane
@@ -69,7 +69,7 @@ def build_lane(lane: Lane, simulator: str = "verilator") -> Built:
         }.items()
     }
     files = {
-        "lane.v": cached_verilog(lambda: component, type(component), lane.name, lane.parameters),
+        "lane.v": cached_verilog(component, lane.name),
         "adapter.v": _adapter(lane, widths),
     }
     return build_harness("harness.v", files, simulator)

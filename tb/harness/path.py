@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from amaranth.hdl import Shape
@@ -17,7 +16,7 @@ from planezip.hdl.engine import Engine
 from planezip.hdl.engine_types import Activity, completion, engine_descriptor
 from planezip.hdl.types import beat
 from planezip.model.format import DEFAULT
-from tb.harness.cached import cached_verilog
+from tb.cached import cached_verilog
 from tb.harness.driven import Built, build_harness, driven, seed_of
 from tb.harness.path_records import path_files
 from tb.harness.rates import worst_window
@@ -72,14 +71,10 @@ class PathResult:
 
 def build_path(lanes: int, simulator: str = "verilator") -> Built:
     """Folder and sources of the harness around an engine of ``lanes`` lanes each way."""
-    modules: dict[str, tuple[Any, type, object]] = {
-        "planezip_compressor": (CompressorLane, CompressorLane, DEFAULT),
-        "planezip_decompressor": (DecompressorLane, DecompressorLane, DEFAULT),
-        "planezip_engine": (
-            lambda: Engine(lanes=lanes, instances=True),
-            Engine,
-            (DEFAULT, lanes),
-        ),
+    modules = {
+        "planezip_compressor": CompressorLane(),
+        "planezip_decompressor": DecompressorLane(),
+        "planezip_engine": Engine(lanes=lanes, instances=True),
     }
     layout = completion(DEFAULT)
     cycles = layout["cycles"]
@@ -94,10 +89,7 @@ def build_path(lanes: int, simulator: str = "verilator") -> Built:
     }
     files = {
         "defines.v": "".join(f"`define {name} {value}\n" for name, value in defines.items()),
-        **{
-            f"{name}.v": cached_verilog(make, owner, name, key)
-            for name, (make, owner, key) in modules.items()
-        },
+        **{f"{name}.v": cached_verilog(component, name) for name, component in modules.items()},
     }
     return build_harness("path.v", files, simulator)
 

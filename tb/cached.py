@@ -1,0 +1,71 @@
+"""Verilog of components, kept under build/sim/ until a source or an argument changes."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from planezip.hdl.export import verilog
+from tb.places import BUILD, ROOT, locked
+
+__all__ = ["cached_verilog", "sources_of"]
+
+_IMPORT = re.compile(r"^(?:from|import) (planezip|tb)((?:\.\w+)*)(?: import|$)", re.MULTILINE)
+_ADDRESS = " at 0x"
+
+
+def sources_of(path: Path) -> set[Path]:
+    """``path`` and the files of the project that it imports, directly or not."""
+    found: set[Path] = set()
+    left = [path]
+    while left:
+        file = left.pop()
+        if file in found:
+            continue
+        found.add(file)
+        for package, names in _IMPORT.findall(file.read_text()):
+            module = ROOT.joinpath(*(("tb",) if package == "tb" else ()), *names.split(".")[1:])
+            both = (module.with_suffix(".py"), module / "__init__.py")
+            left += [file for file in both if file.is_file()]
+    return found
+
+
+@cache
+def _contents(path: Path) -> bytes:
+    """What the Verilog of a component that is defined in ``path`` may depend on."""
+    digest = hashlib.sha256()
+    for package in ("amaranth", "pyosys"):
+        digest.update(metadata.version(package).encode())
+    for source in sorted({*sources_of(path), ROOT / "hdl" / "export.py"}):
+        digest.update(source.read_bytes())
+    return digest.digest()
+
+
+def cached_verilog(component: Any, name: str, *, flatten: bool = True) -> str:
+    """:func:`planezip.hdl.export.verilog` of a component, from the store if it is there.
+
+    What a component is made from is told by its class and its attributes. One with an
+    attribute that shows no value of its own is converted every time.
+    """
+    attributes = {
+        key: value
+        for key, value in sorted(vars(component).items())
+        if not key.startswith("_MustUse__")  # Amaranth's note of where it was made
+    }
+    described = repr((type(component).__qualname__, name, flatten, attributes))
+    if _ADDRESS in described:
+        return verilog(component, name, flatten=flatten)
+    own = Path(str(inspect.getsourcefile(type(component)))).resolve()
+    digest = hashlib.sha256(described.encode() + _contents(own)).hexdigest()[:12]
+    path = BUILD / "verilog" / f"{name}-{digest}.v"
+    with locked(path.parent / name):
+        if not path.exists():
+            written = path.with_suffix(".tmp")
+            written.write_text(verilog(component, name, flatten=flatten))
+            written.replace(path)
+    return path.read_text()
