@@ -34,6 +34,7 @@ _PIECE_CHUNKS = PIECE_BYTES // CHUNK_BYTES
 Bytes = NDArray[np.uint8]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Walked = tuple[int, StreamError | None, Bytes, NDArray[np.int64]]
 
 
 def encode(array: Any, threads: int = 1) -> Stream:
@@ -91,7 +92,7 @@ def decode_bytes(
 ) -> bytes:
     """Inverse of :func:`encode_bytes`; StreamError for a broken stream."""
     out = io.BytesIO()
-    for part, error in _decode(payload, raw_bytes, w, threads, None):
+    for part, error in _decode(_walk(payload, raw_bytes, w), raw_bytes, w, threads, None):
         if error:
             raise error
         out.write(part.data)
@@ -110,10 +111,10 @@ def decode_blocks(
     error : StreamError or None
         First fault in reading order.
     """
-    size = min(raw_bytes, _walk(payload, raw_bytes, w)[0] * CHUNK_BYTES)
-    out = np.empty(size, np.uint8)
+    walked = _walk(payload, raw_bytes, w)
+    out = np.empty(min(raw_bytes, walked[0] * CHUNK_BYTES), np.uint8)
     done = 0
-    for part, error in _decode(payload, raw_bytes, w, threads, out):
+    for part, error in _decode(walked, raw_bytes, w, threads, out):
         done += part.size
         if error:
             return out[:done], error
@@ -211,9 +212,7 @@ def _encode(data: Bytes, w: int, threads: int, out: Bytes | None) -> Iterator[By
             spare.append(wire)
 
 
-def _walk(
-    payload: bytes | bytearray | memoryview, raw_bytes: int, w: int
-) -> tuple[int, StreamError | None, Bytes, NDArray[np.int64]]:
+def _walk(payload: bytes | bytearray | memoryview, raw_bytes: int, w: int) -> Walked:
     """Chunks to decode, the fault behind them, the payload, offsets of the pieces."""
     check_width(w)
     if not isinstance(raw_bytes, int) or raw_bytes < 0:
@@ -234,14 +233,10 @@ def _walk(
 
 
 def _decode(
-    payload: bytes | bytearray | memoryview,
-    raw_bytes: int,
-    w: int,
-    threads: int,
-    out: Bytes | None,
+    walked: Walked, raw_bytes: int, w: int, threads: int, out: Bytes | None
 ) -> Iterator[tuple[Bytes, StreamError | None]]:
     """Decoded pieces in order, into ``out`` if it is given; the first fault ends them."""
-    chunks, behind, data, offsets = _walk(payload, raw_bytes, w)
+    chunks, behind, data, offsets = walked
     end = min(raw_bytes, chunks * CHUNK_BYTES)
 
     def decode_piece(first: int) -> tuple[Bytes, StreamError | None]:
