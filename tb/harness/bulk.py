@@ -15,6 +15,7 @@ from tb.harness.expected import RAW_BYTES, Records
 from tb.harness.lanes import Lane
 from tb.harness.rates import Rates, rates_of
 from tb.harness.tensors import Tensor
+from tb.harness.where import raw_place, wire_place
 from tb.run import simulator_version
 
 __all__ = ["Result", "Stalls", "build_lane", "run_lane"]
@@ -144,7 +145,7 @@ def _read(
     full_rate: bool,
 ) -> Result:
     values, wrong, seed = found.values, found.wrong, seed_of()
-    problems = [_explain(line, seed) for line in wrong]
+    problems = [_explain(line, seed, lane, tensors) for line in wrong]
     mismatches = values["out_wrong"] + values["reports_wrong"]
     if not values["finished"]:
         problems.append(
@@ -196,7 +197,7 @@ def _disagreed(
     return found
 
 
-def _explain(line: Sequence[str], seed: int) -> str:
+def _explain(line: Sequence[str], seed: int, lane: Lane, tensors: Sequence[Tensor]) -> str:
     port, kind, number, *values = line
     where = f"{port} beat {number} (seed {seed})"
     if kind == "value":
@@ -204,8 +205,13 @@ def _explain(line: Sequence[str], seed: int) -> str:
         width = max(len(expected), len(actual))
         expected, actual = (v.rjust(width, "0")[::-1] for v in (expected, actual))
         first = next(k for k in range(width) if expected[k] != actual[k])
+        place = ""
+        if port == "out":
+            place = (wire_place if lane.output == "wire" else raw_place)(
+                tensors, int(number), first
+            )
         return (
-            f"{where}: wrong from bit {first} on; bit 0 first:\n"
+            f"{where}{place and f', {place}'}: wrong from bit {first} on; bit 0 first:\n"
             f"  expected {expected}\n  actual   {actual}\n           {' ' * first}^"
         )
     return (
