@@ -48,6 +48,14 @@ formal: $(TEST_SET) ## prove the hardware's properties; build/formal/report.json
 coverage: $(TEST_SET) ## bins of the format that the data of make sim hits; build/coverage/functional.json
 	@$(PY) -m formal.coverage
 
+.PHONY: mutate
+mutate: $(TEST_SET) ## mutants of both lanes against the benches' stimuli; build/mutate/report.json
+	@$(PY) -m formal.mutation
+
+.PHONY: soak
+soak: $(TEST_SET) ## random runs of the engine, MINUTES=n (SEED=s, ROUND=r); build/soak/
+	@$(PY) -m formal.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ROUND),--round $(ROUND))
+
 .PHONY: bench
 bench: $(TEST_SET) ## speed and ratio of the golden codec beside other compressors
 	@$(PY) -m tests.bench_codec

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tb.harness.bulk import Stalls
+from tb.harness.directed import directed_faults, directed_tensors
 from tb.harness.faults import broken_tensors, legal_tensors
 from tb.harness.lanes import Lane
 from tb.harness.sets import Sets
@@ -60,6 +61,10 @@ def jobs(lane: Lane, simulators: Sequence[str], seed: int, full: bool) -> Iterat
                 yield Job(lane, "verilator", w, "shared", sets.shared(w))
             blocks = FULL_BLOCKS if full else BLOCKS - sum(tensor.blocks for tensor in real)
             yield Job(lane, "verilator", w, "generated", sets.generated(w, blocks))
+            directed = directed_tensors(seed, w)
+            if lane.name == "decompressor":
+                directed += directed_faults(seed, w)
+            yield Job(lane, "verilator", w, "directed", directed)
     bulk = "verilator" if "verilator" in simulators else "icarus"
     for stalls in _STALLED if full or bulk == "verilator" else _STALLED[:2]:
         yield Job(

@@ -48,6 +48,14 @@ def test_whole_path(stalls: tuple[int, int, int]) -> None:
     assert result.output.blocks > 3000
 
 
+def test_reset_in_the_middle() -> None:
+    """Nothing is left of the tensors under way: all are sent again, and come as they should."""
+    tensors = path_tensors(60, DEFAULT_SEED)
+    for reset_at in (200, 1501):
+        result = run(tensors, "reset", stalls=PathStalls(1, 2, 3), reset_at=reset_at)
+        assert result.output.cycles > 1500
+
+
 def test_broken_streams() -> None:
     """The error of each stream in its completion, zeros in its place, the next one untouched."""
     back = [tensor for w in (16, 32) for tensor in broken_tensors(DEFAULT_SEED, w, 60)]

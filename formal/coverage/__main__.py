@@ -11,12 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from formal.coverage.bins import STALLS, Bin, bins
-from formal.coverage.walk import choices, tensor_bins
-from planezip.model import encode_bytes
-from planezip.model.errors import ErrorCode
-from tb.harness.golden import first_fault
+from formal.coverage.walk import hits
 from tb.harness.lanes import LANES
-from tb.harness.tensors import Tensor
 from tb.jobs import Job, jobs
 from tb.run import DEFAULT_SEED, ROOT
 
@@ -32,31 +28,7 @@ def job_bins(job: Job) -> Iterator[Bin]:
     side = "written" if job.lane.name == "compressor" else "read"
     for tensor in job.tensors:
         for stall in sorted(stalls):
-            yield from _tensor(tensor, side, stall)
-
-
-def _tensor(tensor: Tensor, side: str, stall: str) -> Iterator[Bin]:
-    w, size = tensor.symbol_bits, len(tensor.data)
-    if side == "written" and tensor.mode != "bypass":
-        yield from choices(tensor.data, w)
-    stream = tensor.stream
-    if stream is None:
-        stream = tensor.data if tensor.mode == "bypass" else encode_bytes(tensor.data, w)
-    elif tensor.mode != "bypass":
-        fault = first_fault(stream, size, w)
-        if fault:
-            code, chunk, _ = fault
-            yield (
-                "read",
-                "error",
-                w,
-                ErrorCode(code).name,
-                "later chunk" if chunk else "first chunk",
-            )
-            return
-    elif len(stream) != size:
-        return
-    yield from tensor_bins(stream, size, w, side, stall, tensor.mode)
+            yield from hits(tensor, side, stall)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,19 +36,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m formal.coverage", description=__doc__)
     parser.parse_args(argv)
     seed = int(os.environ.get("COCOTB_RANDOM_SEED") or DEFAULT_SEED)
-    hits: Counter[Bin] = Counter()
+    counts: Counter[Bin] = Counter()
     for lane in LANES:
         if lane.name == "pair":
             continue
         for job in jobs(lane, ("verilator", "icarus"), seed, False):
-            before = sum(map(bool, hits.values()))
-            hits.update(job_bins(job))
-            new = sum(map(bool, hits.values())) - before
+            before = sum(map(bool, counts.values()))
+            counts.update(job_bins(job))
+            new = sum(map(bool, counts.values())) - before
             print(f"{lane.name}, {job.symbol_bits or 'both widths'}, {job.data}: {new} new bins",
                   flush=True)  # fmt: skip
     wanted = list(bins())
-    missing = [bin_ for bin_ in wanted if not hits[bin_]]
-    unknown = sorted(map(str, hits.keys() - set(wanted)))
+    missing = [bin_ for bin_ in wanted if not counts[bin_]]
+    unknown = sorted(map(str, counts.keys() - set(wanted)))
     tables = Counter(str(bin_[1]) for bin_ in wanted)
     empty = Counter(str(bin_[1]) for bin_ in missing)
     for name, count in tables.items():
@@ -89,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "bins": len(wanted),
         "hit": len(wanted) - len(missing),
         "missing": [list(bin_) for bin_ in missing],
-        "hits": {" / ".join(map(str, bin_)): hits[bin_] for bin_ in wanted},
+        "hits": {" / ".join(map(str, bin_)): counts[bin_] for bin_ in wanted},
     }
     path = ROOT / _REPORT
     path.parent.mkdir(parents=True, exist_ok=True)

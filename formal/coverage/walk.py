@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from formal.coverage.bins import Bin
-from planezip.model import sizes
+from planezip.model import encode_bytes, sizes
+from planezip.model.errors import ErrorCode
 from planezip.model.format import (
     DEFAULT,
     HEADER_BYTES,
@@ -16,8 +17,10 @@ from planezip.model.format import (
     Tag,
     log2_ceil,
 )
+from tb.harness.golden import first_fault
+from tb.harness.tensors import Tensor
 
-__all__ = ["choices", "tensor_bins"]
+__all__ = ["choices", "hits", "tensor_bins"]
 
 _BLOCK_BYTES = DEFAULT.block_bits // 8
 _CODES = [
@@ -25,6 +28,25 @@ _CODES = [
     for bits in range(32)
 ]
 _PAYLOAD = {PlaneCode.VERBATIM, PlaneCode.PAIR, PlaneCode.ONE}
+
+
+def hits(tensor: Tensor, side: str, stall: str) -> Iterator[Bin]:
+    """Bins of a tensor, written or read, with the pause pattern ``stall``."""
+    w, size = tensor.symbol_bits, len(tensor.data)
+    if side == "written" and tensor.mode != "bypass":
+        yield from choices(tensor.data, w)
+    stream = tensor.stream
+    if stream is None:
+        stream = tensor.data if tensor.mode == "bypass" else encode_bytes(tensor.data, w)
+    elif tensor.mode != "bypass":
+        fault = first_fault(stream, size, w)
+        if fault:
+            place = "later chunk" if fault[1] else "first chunk"
+            yield "read", "error", w, ErrorCode(fault[0]).name, place
+            return
+    elif len(stream) != size:
+        return
+    yield from tensor_bins(stream, size, w, side, stall, tensor.mode)
 
 
 def choices(data: bytes, w: int) -> Iterator[Bin]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from amaranth.hdl import Shape
@@ -18,7 +19,18 @@ from tb.harness.tensors import Tensor
 from tb.harness.where import raw_place, wire_place
 from tb.run import simulator_version
 
-__all__ = ["Result", "Stalls", "build_lane", "run_lane"]
+__all__ = [
+    "HARNESS",
+    "Result",
+    "Stalls",
+    "build_lane",
+    "judged",
+    "lane_files",
+    "lane_plusargs",
+    "run_lane",
+]
+
+HARNESS = "harness.v"
 
 _HEXDIGITS_SHOWN = 160
 
@@ -60,40 +72,41 @@ class Result:
 def build_lane(lane: Lane, simulator: str = "verilator") -> Built:
     """Folder and sources of the harness around ``lane``."""
     component = lane.make(lane.parameters)
+    verilog = cached_verilog(component, lane.name)
+    return build_harness(HARNESS, lane_files(lane, verilog, component), simulator)
+
+
+def lane_files(
+    lane: Lane, verilog: str, component: Any, select: Mapping[str, int] | None = None
+) -> dict[str, str]:
+    """Verilog of a lane, and a module that gives its ports the names that the harness uses.
+
+    ``select``: further inputs of the lane, with their bits, which plusargs of the same name set.
+    """
+    ports = {"descriptor": "descriptor", "in": lane.input, "out": lane.output, "report": "report"}
     widths = {
         name: Shape.cast(getattr(component, port).payload.shape()).width
-        for name, port in {
-            "DESCRIPTOR": "descriptor",
-            "IN": lane.input,
-            "OUT": lane.output,
-            "REPORT": "report",
-        }.items()
+        for name, port in ports.items()
     }
-    files = {
-        "lane.v": cached_verilog(component, lane.name),
-        "adapter.v": _adapter(lane, widths),
-    }
-    return build_harness("harness.v", files, simulator)
-
-
-def _adapter(lane: Lane, widths: Mapping[str, int]) -> str:
-    """Defines and a module that gives the lane's ports the names that the harness uses."""
-    ports = {"descriptor": "descriptor", "in": lane.input, "out": lane.output, "report": "report"}
-    lines = [f"`define {name}_BITS {width}" for name, width in widths.items()]
+    lines = [f"`define {name.upper()}_BITS {width}" for name, width in widths.items()]
     lines += ["module adapter (", "    input wire clk, rst,"]
     for name in ports:
         there, back = ("input", "output") if name in ("descriptor", "in") else ("output", "input")
         lines += [
             f"    {there} wire {name}_valid,",
             f"    {back} wire {name}_ready,",
-            f"    {there} wire [{widths[name.upper()] - 1}:0] {name}_payload,",
+            f"    {there} wire [{widths[name] - 1}:0] {name}_payload,",
         ]
     lines[-1] = lines[-1].rstrip(",") + ");"
+    for name, bits in (select or {}).items():
+        lines += [f"  reg [{bits - 1}:0] {name};"]
+        lines += [f'  initial if (!$value$plusargs("{name}=%d", {name})) {name} = 0;']
     lines += [f"  {lane.name} lane (", "    .clk(clk), .rst(rst),"]
+    lines += [f"    .{name}({name})," for name in select or {}]
     for name, port in ports.items():
         lines += [f"    .{port}__{part}({name}_{part})," for part in ("valid", "ready", "payload")]
     lines[-1] = lines[-1].rstrip(",") + ");"
-    return "\n".join([*lines, "endmodule", ""])
+    return {"lane.v": verilog, "adapter.v": "\n".join([*lines, "endmodule", ""])}
 
 
 def run_lane(
@@ -121,29 +134,35 @@ def run_lane(
     Result
         ``problems`` is empty if the lane did what the golden codec does.
     """
-    plusargs = {
+    records = lane.records(tensors)
+    plusargs = lane_plusargs(stalls, reset_at)
+    with driven(built, simulator, name, records.files(), plusargs) as found:
+        return judged(lane, found, tensors, records, simulator, stalls, reset_at)
+
+
+def lane_plusargs(stalls: Stalls, reset_at: int) -> dict[str, int]:
+    """Arguments of the harness for a run."""
+    return {
         "seed": seed_of(),
         "stall_in": stalls.input,
         "stall_out": stalls.output,
         "reset_at": reset_at,
         "timeout": 20_000,
     }
-    records = lane.records(tensors)
-    with driven(built, simulator, name, records.files(), plusargs) as found:
-        timed = not reset_at
-        full_rate = timed and stalls == _NONE
-        return _read(lane, found, tensors, records, simulator, timed, full_rate)
 
 
-def _read(
+def judged(
     lane: Lane,
     found: Found,
     tensors: Sequence[Tensor],
     records: Records,
     simulator: str,
-    timed: bool,
-    full_rate: bool,
+    stalls: Stalls,
+    reset_at: int,
 ) -> Result:
+    """Verdict on a run of ``tensors``, whose files are ``records``."""
+    timed = not reset_at
+    full_rate = timed and stalls == _NONE
     values, wrong, seed = found.values, found.wrong, seed_of()
     problems = [_explain(line, seed, lane, tensors) for line in wrong]
     mismatches = values["out_wrong"] + values["reports_wrong"]

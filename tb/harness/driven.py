@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tb.run import DEFAULT_SEED, Sources, build, locked, run_tests
 
-__all__ = ["Built", "Found", "build_harness", "driven", "seed_of"]
+__all__ = ["Built", "Found", "build_harness", "driven", "found_in", "harness_files", "seed_of"]
 
 FOLDER = Path(__file__).resolve().parent
 Built = tuple[Path, Sources]
@@ -32,12 +32,17 @@ def seed_of() -> int:
 
 def build_harness(top: str, files: Mapping[str, str], simulator: str) -> Built:
     """Folder and sources of the harness ``top`` (a file beside this one) around ``files``."""
-    shared = {name: (FOLDER / name).read_text() for name in ("files.v", top)}
     if simulator == "verilator":
         files = {"harness.vlt": (FOLDER / "harness.vlt").read_text(), **files}
     arguments = ("-O3", "--x-assign", "fast", "--x-initial", "fast")
-    sources = Sources("harness", {**files, **shared}, verilator_args=arguments, public=False)
+    everything = harness_files(top, files)
+    sources = Sources("harness", everything, verilator_args=arguments, public=False)
     return build(sources, simulator), sources
+
+
+def harness_files(top: str, files: Mapping[str, str]) -> dict[str, str]:
+    """``files`` and those of the harness ``top``, in the order in which they are compiled."""
+    return {**files, **{name: (FOLDER / name).read_text() for name in ("files.v", top)}}
 
 
 @contextmanager
@@ -64,6 +69,11 @@ def driven(
             plusargs=[f"+{key}={value}" for key, value in plusargs.items()],
             run_folder=work,
         )
-        lines = [line.split() for line in (work / "results.txt").read_text().splitlines()]
-        values = {line[0]: int(line[1]) for line in lines if line[0] != "wrong"}
-        yield Found(work, values, [line[1:] for line in lines if line[0] == "wrong"])
+        yield found_in(work)
+
+
+def found_in(work: Path) -> Found:
+    """What a run left in its folder."""
+    lines = [line.split() for line in (work / "results.txt").read_text().splitlines()]
+    values = {line[0]: int(line[1]) for line in lines if line[0] != "wrong"}
+    return Found(work, values, [line[1:] for line in lines if line[0] == "wrong"])

@@ -9,7 +9,7 @@
 // written; lines of results.txt that begin with "wrong" are mismatches.
 //
 // Plusargs: seed, stall_in and stall_out (patterns: files.v), reset_at (cycle; 0: never),
-// timeout (cycles).
+// timeout (cycles), most_wrong (mismatches after which the run goes on; 1,000).
 
 `timescale 1ns / 1ns
 
@@ -20,7 +20,7 @@ module harness (
   reg rst = 1;
 
   integer results, in_stamps, out_stamps;
-  reg [31:0] seed, stall_in, stall_out, reset_at, timeout;
+  reg [31:0] seed, stall_in, stall_out, reset_at, timeout, most_wrong;
   reg [31:0] cycle = 0, idle = 0, first_in = 0, first_out = 0, resetting = 3;
   reg seen_in = 0, seen_out = 0;
   initial begin
@@ -29,6 +29,7 @@ module harness (
     if (!$value$plusargs("stall_out=%d", stall_out)) stall_out = 0;
     if (!$value$plusargs("reset_at=%d", reset_at)) reset_at = 0;
     if (!$value$plusargs("timeout=%d", timeout)) timeout = 20000;
+    if (!$value$plusargs("most_wrong=%d", most_wrong)) most_wrong = 1000;
     done = 0;
     results = $fopen("results.txt", "w");
     in_stamps = $fopen("in_stamps.txt", "w");
@@ -91,7 +92,7 @@ module harness (
           $fdisplay(out_stamps, "%0d %0d", cycle, out_marks);
       end
       if (cycle > reset_at && (idle > timeout || finished && idle > 200
-          || out_wrong + reports_wrong > 1000)) begin
+          || out_wrong + reports_wrong > most_wrong)) begin
         $fdisplay(results, "cycles %0d", cycle);
         $fdisplay(results, "first_in %0d", first_in);
         $fdisplay(results, "first_out %0d", first_out);

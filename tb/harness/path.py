@@ -17,14 +17,26 @@ from planezip.hdl.engine_types import Activity, completion, engine_descriptor
 from planezip.hdl.types import beat
 from planezip.model.format import DEFAULT
 from tb.cached import cached_verilog
-from tb.harness.driven import Built, build_harness, driven, seed_of
+from tb.harness.driven import Built, Found, build_harness, driven, seed_of
 from tb.harness.path_records import path_files
 from tb.harness.rates import worst_window
 from tb.harness.tensors import Tensor
 from tb.run import simulator_version
 
-__all__ = ["PathResult", "PathStalls", "Port", "build_path", "run_path"]
+__all__ = [
+    "PATH_HARNESS",
+    "PathResult",
+    "PathStalls",
+    "Port",
+    "build_path",
+    "engine_files",
+    "path_plusargs",
+    "path_result",
+    "returned_by",
+    "run_path",
+]
 
+PATH_HARNESS = "path.v"
 _SHOWN = 8
 
 
@@ -71,6 +83,11 @@ class PathResult:
 
 def build_path(lanes: int, simulator: str = "verilator") -> Built:
     """Folder and sources of the harness around an engine of ``lanes`` lanes each way."""
+    return build_harness(PATH_HARNESS, engine_files(lanes), simulator)
+
+
+def engine_files(lanes: int) -> dict[str, str]:
+    """Verilog of an engine, and the widths of its ports as the harness calls them."""
     modules = {
         "planezip_compressor": CompressorLane(),
         "planezip_decompressor": DecompressorLane(),
@@ -87,11 +104,10 @@ def build_path(lanes: int, simulator: str = "verilator") -> Built:
         "COMPLETION_MASK": f"{layout.size}'h{mask:x}",
         "CYCLES_AT": cycles.offset,
     }
-    files = {
+    return {
         "defines.v": "".join(f"`define {name} {value}\n" for name, value in defines.items()),
         **{f"{name}.v": cached_verilog(component, name) for name, component in modules.items()},
     }
-    return build_harness("path.v", files, simulator)
 
 
 def run_path(
@@ -104,6 +120,7 @@ def run_path(
     stalls: PathStalls | None = None,
     back: Sequence[Tensor] | None = None,
     trace_cycles: int = 0,
+    reset_at: int = 0,
 ) -> PathResult:
     """Run ``tensors`` through a built engine.
 
@@ -116,37 +133,60 @@ def run_path(
         What the decompressor gets; by default what the compressor writes, over the link.
     trace_cycles : int
         Cycles to be written to trace.txt.
+    reset_at : int
+        Cycle in which the engine is reset; everything is then sent again. 0 for never.
     """
-    stalls = stalls or PathStalls()
-    plusargs = {
+    plusargs = path_plusargs(stalls or PathStalls(), back is None, reset_at)
+    plusargs["trace"] = trace_cycles
+    returned = returned_by(tensors) if back is None else back
+    files = path_files(lanes, tensors, returned)
+    with driven(built, simulator, name, files, plusargs) as found:
+        return path_result(lanes, found, tensors, returned, simulator)
+
+
+def path_plusargs(stalls: PathStalls, linked: bool, reset_at: int) -> dict[str, int]:
+    """Arguments of the harness for a run."""
+    return {
         "seed": seed_of(),
         "stall_in": stalls.input,
         "stall_out": stalls.output,
         "stall_link": stalls.link,
-        "link": int(back is None),
+        "link": int(linked),
+        "reset_at": reset_at,
         "timeout": 20_000,
-        "trace": trace_cycles,
     }
-    returned = [t for t in tensors if t.mode != "measure"] if back is None else back
-    files = path_files(lanes, tensors, returned)
-    with driven(built, simulator, name, files, plusargs) as found:
-        work, values = found.work, found.values
-        problems = [" ".join(("wrong", *line))[:400] for line in found.wrong][:_SHOWN]
-        if not values["finished"]:
-            problems.append(f"nothing moves after cycle {values['cycles']}: {values}")
-        elif values["wrong_values"] and not problems:
-            problems.append(f"{values['wrong_values']} wrong values")
-        ports = {
-            side: _port(lanes, work / f"{side}_stamps.txt", side, values, sent)
-            for side, sent in (
-                ("in", [t for t in tensors if t.data]),
-                ("out", [t for t in returned if t.data and t.mode != "measure"]),
-            )
-        }
-        problems += _cycles(work / "cycles.txt", tensors, returned, lanes)
-        for side, port in ports.items():
-            if sum(port.activity.values()) != port.cycles:
-                problems.append(f"{side}: activities do not add up: {port}")
+
+
+def returned_by(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors that the compressor sends over the link."""
+    return [tensor for tensor in tensors if tensor.mode != "measure"]
+
+
+def path_result(
+    lanes: int,
+    found: Found,
+    tensors: Sequence[Tensor],
+    returned: Sequence[Tensor],
+    simulator: str,
+) -> PathResult:
+    """Verdict on a run of ``tensors`` one way and ``returned`` the other."""
+    work, values = found.work, found.values
+    problems = [" ".join(("wrong", *line))[:400] for line in found.wrong][:_SHOWN]
+    if not values["finished"]:
+        problems.append(f"nothing moves after cycle {values['cycles']}: {values}")
+    elif values["wrong_values"] and not problems:
+        problems.append(f"{values['wrong_values']} wrong values")
+    ports = {
+        side: _port(lanes, work / f"{side}_stamps.txt", side, values, sent)
+        for side, sent in (
+            ("in", [t for t in tensors if t.data]),
+            ("out", [t for t in returned if t.data and t.mode != "measure"]),
+        )
+    }
+    problems += _cycles(work / "cycles.txt", tensors, returned, lanes)
+    for side, port in ports.items():
+        if sum(port.activity.values()) != port.cycles:
+            problems.append(f"{side}: activities do not add up: {port}")
     return PathResult(
         lanes,
         len(tensors),
@@ -189,6 +229,7 @@ def _cycles(path: Path, there: Sequence[Tensor], back: Sequence[Tensor], lanes: 
     found = []
     for way, tensors in (("0", there), ("1", back)):
         told = [int(cycles) for side, cycles in lines if side == way]
+        told = told[-len(tensors) :]  # those after a reset
         for tensor, cycles in zip(tensors, told, strict=False):
             if not -(-len(tensor.data) // (32 * lanes)) < cycles < 1 << 30:
                 found.append(f"{cycles} cycles for a tensor of {len(tensor.data)} bytes")

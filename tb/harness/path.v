@@ -11,7 +11,8 @@
 // eight ports and both activities in each of the first cycles.
 //
 // Plusargs: seed; patterns (files.v) stall_in (raw tensors and completions), stall_out (raw
-// tensors, and wire.bin), stall_link; timeout, trace (cycles).
+// tensors, and wire.bin), stall_link; reset_at (cycle of a reset, after which all is sent again;
+// 0: never); timeout, trace (cycles).
 
 `timescale 1ns / 1ns
 
@@ -63,8 +64,8 @@ module harness (
 );
   reg rst = 1;
   integer results, in_stamps, out_stamps, cycles, trace, k;
-  reg [31:0] seed, stall_in, stall_out, stall_link, linked, timeout, traced;
-  reg [31:0] cycle = 0, idle = 0, first_in = 0, first_out = 0;
+  reg [31:0] seed, stall_in, stall_out, stall_link, linked, reset_at, timeout, traced;
+  reg [31:0] cycle = 0, idle = 0, resetting = 4, first_in = 0, first_out = 0;
   reg [31:0] first_wire = 0, last_in = 0, last_out = 0;
   reg seen_in = 0, seen_wire = 0, seen_out = 0;
   reg [31:0] in_activity[0:7], out_activity[0:7], in_held[0:7], out_held[0:7];
@@ -74,6 +75,7 @@ module harness (
     if (!$value$plusargs("stall_out=%d", stall_out)) stall_out = 0;
     if (!$value$plusargs("stall_link=%d", stall_link)) stall_link = 0;
     if (!$value$plusargs("link=%d", linked)) linked = 1;
+    if (!$value$plusargs("reset_at=%d", reset_at)) reset_at = 0;
     if (!$value$plusargs("timeout=%d", timeout)) timeout = 20000;
     if (!$value$plusargs("trace=%d", traced)) traced = 0;
     trace = $fopen("trace.txt", "w");
@@ -164,14 +166,27 @@ module harness (
 
   always @(posedge clk) if (!done) begin
     cycle <= cycle + 1;
-    rst <= cycle < 3;
+    if (resetting != 0) resetting <= resetting - 1;
+    rst <= resetting > 1;
     idle <= rst || moved ? 0 : idle + 1;
     if (cycle < traced)
       $fdisplay(trace, "%b%b %b%b %b%b %b%b %b%b %b%b %b%b %b%b %0d %0d", d_valid, d_ready, in_valid,
                 in_ready, wire_valid, wire_ready, c_valid, c_ready, b_valid, b_ready,
                 joined ? queue_valid : file_valid, back_ready, out_valid, out_ready, e_valid,
                 e_ready, in_does, out_does);
-    if (!rst) begin
+    if (!rst && reset_at != 0 && cycle == reset_at) begin
+      resetting <= 4;
+      rst <= 1;
+      seen_in <= 0;
+      seen_wire <= 0;
+      seen_out <= 0;
+      for (k = 0; k < 8; k = k + 1) begin
+        in_activity[k] <= 0;
+        out_activity[k] <= 0;
+        in_held[k] <= 0;
+        out_held[k] <= 0;
+      end
+    end else if (!rst) begin
       // Activities count from the first beat of a port to its last one.
       if (in_valid && in_ready) begin
         if (!seen_in) first_in <= cycle;
@@ -198,7 +213,8 @@ module harness (
       end
       if (c_valid && c_ready) $fdisplay(cycles, "0 %0d", c_payload[`CYCLES_AT+:40]);
       if (e_valid && e_ready) $fdisplay(cycles, "1 %0d", e_payload[`CYCLES_AT+:40]);
-      if (idle > timeout || finished && idle > 200 || wrong > 1000) begin
+      if (cycle > reset_at
+          && (idle > timeout || finished && idle > 200 || wrong > 1000)) begin
         $fdisplay(results, "cycles %0d", cycle);
         $fdisplay(results, "first_in %0d", first_in);
         $fdisplay(results, "last_in %0d", last_in);

@@ -1,0 +1,1 @@
+"""Mutants of the lanes' RTL against the stimuli of the benches (docs/proof.md)."""

@@ -1,0 +1,226 @@
+"""`make soak MINUTES=n`: random tensors, pauses, resets and broken streams through the engine.
+
+A round is a run of the path harness (tb/harness/path.v) on data that follow from the seed and
+the number of the round: over the link, or with streams of its own for the decompressor. What is
+wrong ends the soak; SEED and ROUND repeat it. build/soak/seed-N.json has where a seed has
+got to: the next soak with it goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from formal.coverage.bins import STALLS, Bin, bins
+from formal.coverage.walk import hits
+from planezip.model.format import BLOCK_BYTES, CHUNK_BYTES
+from planezip.model.generate import mixed
+from tb.activations import samples
+from tb.harness.driven import harness_files
+from tb.harness.faults import broken_tensors, legal_tensors
+from tb.harness.native import Runner, build_native
+from tb.harness.path import (
+    PATH_HARNESS,
+    PathStalls,
+    engine_files,
+    path_plusargs,
+    path_result,
+    returned_by,
+)
+from tb.harness.path_records import path_files
+from tb.harness.tensors import DTYPES, Tensor
+from tb.legal import STYLES
+from tb.run import DEFAULT_SEED, ROOT, simulator_version
+
+__all__ = ["Round", "State", "main", "round_of", "soak"]
+
+LANES = 2
+BINS = sum(1 for _ in bins())
+_FOLDER = ROOT / "build" / "soak"
+_MODES = ("stream",) * 6 + ("bypass", "measure")
+_LENGTHS = (0, 1, 31, 64, 128, 129, 4095, 4096, 4097, 8192, 12_300)
+_TENSORS = 40
+_FAULTS = 25
+_LEGAL_BLOCKS = 150
+_SECONDS = 120  # processor time of a run
+
+
+@dataclass(frozen=True)
+class Round:
+    """``back`` is what the decompressor gets, by default what the compressor writes."""
+
+    tensors: Sequence[Tensor]
+    back: Sequence[Tensor] | None
+    stalls: PathStalls
+    reset_at: int
+    seed: int
+
+
+@dataclass
+class State:
+    """What a soak has done so far."""
+
+    seed: int
+    rounds: int = 0
+    seconds: float = 0.0
+    blocks: int = 0
+    tensors: int = 0
+    faults: int = 0
+    resets: int = 0
+    bins_hit: int = 0
+    hit: list[Bin] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def round_of(seed: int, number: int) -> Round:
+    """The round ``number`` of a seed."""
+    rng = random.Random(f"{seed} {number}")
+    tensors = _tensors(rng)
+    back: list[Tensor] | None = None
+    if rng.randrange(2):
+        w, data_seed = rng.choice((16, 32)), rng.randrange(1 << 30)
+        back = broken_tensors(data_seed, w, _FAULTS)
+        back += legal_tensors(data_seed, 48 - w, _LEGAL_BLOCKS, STYLES)
+        rng.shuffle(back)
+    stalls = PathStalls(*(rng.randrange(len(STALLS)) for _ in range(3)))
+    reset_at = 0 if rng.randrange(3) else rng.randint(50, 4000)
+    return Round(tensors, back, stalls, reset_at, rng.randrange(1 << 30))
+
+
+def _tensors(rng: random.Random) -> list[Tensor]:
+    """Tensors of all types, lengths and modes, of generated data and shipped activations."""
+    pools = {w: mixed(400, w, rng.randrange(1 << 30)).tobytes() for w in DTYPES}
+    real = rng.choice(list(samples())).data
+    made = []
+    for _ in range(_TENSORS):
+        dtype = rng.choice([name for names in DTYPES.values() for name in names])
+        pool = real if not rng.randrange(4) else pools[16 if dtype in DTYPES[16] else 32]
+        size = rng.choice(
+            (rng.choice(_LENGTHS), rng.randrange(600), rng.randrange(5 * CHUNK_BYTES))
+        )
+        if not rng.randrange(8):
+            pool = rng.randbytes(size)  # no encoding is shorter
+        at = rng.randrange(max(1, len(pool) - size))
+        at -= at % rng.choice((1, BLOCK_BYTES))
+        made.append(Tensor(dtype, pool[at : at + size], rng.choice(_MODES)))
+    return made
+
+
+def soak(
+    state: State,
+    runner: Runner,
+    work: Path,
+    minutes: float,
+    tell: Callable[[State], None],
+    rounds: int | None = None,
+) -> None:
+    """Run rounds until the time is over, ``rounds`` are done, or something is wrong."""
+    wanted = set(bins())
+    hit = {tuple(bin_) for bin_ in state.hit}
+    began, before = time.monotonic(), state.seconds
+    work.mkdir(parents=True, exist_ok=True)
+    while not state.problems and time.monotonic() - began < 60 * minutes and rounds != 0:
+        item = round_of(state.seed, state.rounds)
+        returned = returned_by(item.tensors) if item.back is None else item.back
+        for name, data in path_files(LANES, item.tensors, returned).items():
+            (work / name).write_bytes(data)
+        plusargs = path_plusargs(item.stalls, item.back is None, item.reset_at)
+        found = runner.run(work, {**plusargs, "seed": item.seed})
+        if found is None:
+            state.problems = ["the simulation ended early"]
+        else:
+            result = path_result(LANES, found, item.tensors, returned, "verilator")
+            state.problems = list(result.problems)
+        for side, tensors, stalls in (
+            ("written", item.tensors, (item.stalls.input, item.stalls.link)),
+            ("read", returned, (item.stalls.link, item.stalls.output)),
+        ):
+            for tensor in tensors:
+                for stall in stalls:
+                    hit |= set(hits(tensor, side, STALLS[stall]))
+        state.blocks += sum(tensor.blocks for tensor in (*item.tensors, *returned))
+        state.tensors += len(item.tensors) + len(returned)
+        state.faults += _FAULTS if item.back is not None else 0
+        state.resets += item.reset_at > 0
+        state.rounds += 1
+        state.seconds = before + time.monotonic() - began
+        state.bins_hit = len(hit & wanted)
+        state.hit = sorted(hit & wanted, key=str)
+        rounds = rounds - 1 if rounds is not None else None
+        tell(state)
+
+
+def _tell(state: State) -> None:
+    rate = state.blocks / max(state.seconds, 1e-9)
+    print(
+        f"round {state.rounds}: {state.blocks:,} blocks, {rate:,.0f} blocks per second,"
+        f" {state.bins_hit} of {BINS} bins hit, {state.faults:,} broken streams,"
+        f" {state.resets} resets, {state.seconds / 60:.1f} min",
+        flush=True,
+    )
+
+
+def _document(state: State) -> dict[str, Any]:
+    return {
+        "format": "planezip-soak",
+        "version": 1,
+        "planezip": metadata.version("planezip"),
+        "verilator": simulator_version("verilator"),
+        "lanes": LANES,
+        "bins": BINS,
+        **vars(state),
+    }
+
+
+def _read(path: Path, seed: int) -> State:
+    """What a soak of this seed has left, or a new one."""
+    if not path.exists():
+        return State(seed)
+    document = json.loads(path.read_text())
+    state = State(**{name: document[name] for name in vars(State(seed))})
+    state.hit = [tuple(bin_) for bin_ in state.hit]
+    return state
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 if nothing was wrong, 1 if something was."""
+    parser = argparse.ArgumentParser(prog="python -m formal.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=DEFAULT_SEED)
+    parser.add_argument("--round", type=int, help="only this round of the seed")
+    arguments = parser.parse_args(argv)
+    path = _FOLDER / f"seed-{arguments.seed}.json"
+    state = _read(path, arguments.seed)
+    if arguments.round is not None:
+        state = State(arguments.seed, rounds=arguments.round)
+    elif state.rounds:
+        print(f"seed {state.seed}: going on after round {state.rounds}", flush=True)
+    state.problems = []
+    program = build_native(harness_files(PATH_HARNESS, engine_files(LANES)), _FOLDER)
+    only = arguments.round is not None
+
+    def tell(state: State) -> None:
+        _tell(state)
+        if not only:
+            path.write_text(json.dumps(_document(state)) + "\n")
+
+    with Runner(program, _SECONDS) as runner:
+        work = _FOLDER / f"run-{arguments.seed}"
+        soak(state, runner, work, arguments.minutes, tell, 1 if only else None)
+    for problem in state.problems:
+        print(problem, file=sys.stderr)
+    if state.problems:
+        print(f"again: make soak SEED={state.seed} ROUND={state.rounds - 1}", file=sys.stderr)
+    return 1 if state.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

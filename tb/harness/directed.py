@@ -1,0 +1,96 @@
+"""Tensors for the cases of the format that random data hardly ever have (make coverage)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+
+from planezip.model import encode_bytes
+from planezip.model.format import (
+    BLOCK_BYTES,
+    BLOCKS_PER_CHUNK,
+    CHUNK_BYTES,
+    DEFAULT,
+    HEADER_BYTES,
+    TAG_BITS,
+    PlaneCode,
+    Tag,
+)
+from planezip.model.reference import bits_of
+from tb.harness.tensors import DTYPES, Tensor
+from tb.legal import LegalBlock, chunk_of
+
+__all__ = ["directed_faults", "directed_tensors"]
+
+_CODED_BLOCKS = (1, 2, 3, 5, 10, 11, 17, 31)
+
+
+def directed_tensors(seed: int, w: int) -> list[Tensor]:
+    """Chunks of every number of blocks stored as they are, tensors of every tail, sizes at the
+    borders, ties."""
+    rng = random.Random(f"{seed} {w} directed")
+    raw = [rng.randbytes(m * BLOCK_BYTES) for m in range(1, BLOCKS_PER_CHUNK + 1)]
+    tails = [rng.randbytes(size) for size in range(1, BLOCK_BYTES)]
+    coded = [b"".join(_ramp(rng, w) for _ in range(m)) for m in _CODED_BLOCKS]
+    parts = [*raw, *tails, *coded, _words([1] * DEFAULT.symbols(w), w), _below_raw(rng, w)]
+    parts += [_tie()] if w == 32 else []
+    rng.shuffle(parts)
+    return [Tensor(rng.choice(DTYPES[w]), data) for data in parts]
+
+
+def directed_faults(seed: int, w: int) -> list[Tensor]:
+    """Streams with a fault in their second chunk, of the kinds that flipped bits rarely make."""
+    rng = random.Random(f"{seed} {w} directed faults")
+    return [
+        Tensor(
+            rng.choice(DTYPES[w]),
+            bytes(size),
+            "stream",
+            encode_bytes(b"".join(_ramp(rng, w) for _ in range(BLOCKS_PER_CHUNK)), w) + second,
+        )
+        for size, second in _second_chunks(w)
+    ]
+
+
+def _second_chunks(w: int) -> Iterator[tuple[int, bytes]]:
+    """Bytes of a tensor of two chunks, and a second chunk with a fault."""
+    run = [*PlaneCode.ZERO_RUN.prefix], [0, DEFAULT.run_bits(Tag.BX, w)]
+    zero = LegalBlock(
+        [*bits_of(Tag.BX, TAG_BITS), *(bit for code in run for bit in bits_of(*code))]
+    )
+    two, one = CHUNK_BYTES + 2 * BLOCK_BYTES, CHUNK_BYTES + BLOCK_BYTES
+    large = BLOCK_BYTES + 1
+    yield one, large.to_bytes(HEADER_BYTES, "little") + bytes(large)  # CHUNK_SIZE
+    yield two, chunk_of([zero, zero], more=1)  # TRAILING
+    yield two, chunk_of([zero, zero], padding=1)  # PADDING
+    yield one - 1, BLOCK_BYTES.to_bytes(HEADER_BYTES, "little") + b"\1" * BLOCK_BYTES  # TAIL
+
+
+def _words(values: Iterable[int], w: int) -> bytes:
+    return b"".join((value % (1 << w)).to_bytes(w // 8, "little") for value in values)
+
+
+def _ramp(rng: random.Random, w: int) -> bytes:
+    """A block that DBX codes in a few bytes."""
+    start, step = rng.getrandbits(w), rng.getrandbits(4)
+    return _words((start + step * k for k in range(DEFAULT.symbols(w))), w)
+
+
+def _below_raw(rng: random.Random, w: int) -> bytes:
+    """Blocks whose coded form is a byte shorter than their own bytes: RAW, one of them ZVC."""
+    # Bits of a chunk beyond those of its blocks: 3 for RAW, zeros of ZVC save w each.
+    zeros, raw = next(
+        (z, m)
+        for m in range(BLOCKS_PER_CHUNK)
+        for z in range(1, DEFAULT.symbols(w))
+        if -16 < TAG_BITS * (m + 1) + DEFAULT.symbols(w) - w * z <= -8
+    )
+    symbols = [rng.getrandbits(w) | 1 for _ in range(DEFAULT.symbols(w) * (raw + 1))]
+    symbols[:zeros] = [0] * zeros
+    return _words(symbols, w)
+
+
+def _tie() -> bytes:
+    """A block, w = 32, of which ZVC and DBX take 387 bits, fewer than the others."""
+    zeros = [0] * (DEFAULT.symbols(32) - 11)
+    return _words([*zeros, *(514_423_048 * k for k in range(1, 12))], 32)  # found by search

@@ -1,0 +1,105 @@
+# amaranth: UnusedElaboratable=no
+"""`make mutate` on small designs: what it makes, kills, proves and writes (docs/proof.md)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from formal.mutation import __main__ as command
+from formal.mutation.equivalence import combinational, equivalent
+from formal.mutation.netlist import SELECT, Mutant, flattened, mutants, mutated
+from tb.test_harness import lane
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[1] / "formal" / "mutation" / "report.schema.json").read_text()
+)
+
+
+class Redundant(wiring.Component):
+    """``a`` in a register, whatever ``b`` is: a | (a & b); and a memory."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": In(1), "b": In(1), "address": In(3), "out": Out(1), "word": Out(4)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=4, depth=8, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        same = Signal()
+        m.d.comb += [
+            same.eq(self.a & self.b),
+            write.en.eq(self.a),
+            write.addr.eq(self.address),
+            write.data.eq(self.address + 1),
+            read.en.eq(1),
+            read.addr.eq(self.address),
+            self.word.eq(read.data),
+        ]
+        m.d.sync += self.out.eq(self.a | same)
+        return m
+
+
+@pytest.fixture(scope="module")
+def netlist() -> str:
+    return flattened(Redundant(), "redundant")
+
+
+def test_mutants(netlist: str) -> None:
+    made = mutants(netlist, 30, 1)
+    assert [mutant.number for mutant in made] == list(range(1, len(made) + 1))
+    assert len({(m.cell, m.port, m.bit, m.mode) for m in made}) == len(made)
+    assert {"inv", "const0", "const1"} <= {mutant.mode for mutant in made}
+    assert not any(mutant.kind == "$meminit_v2" for mutant in made)
+    assert made == mutants(netlist, 30, 1) != mutants(netlist, 30, 2)
+    text = mutated(netlist, made)
+    assert f"input [15:0] {SELECT};" in text
+    assert all(f"16'h{mutant.number:04x}" in text for mutant in made)
+
+
+def test_what_cannot_be_seen_is_proven(netlist: str) -> None:
+    proven = {}
+    for mutant in mutants(netlist, 60, 1):
+        if mutant.kind in ("$and", "$or") and mutant.mode != "inv":
+            proven[mutant.kind, mutant.port, mutant.mode] = equivalent(netlist, "redundant", mutant)
+    assert proven["$and", "Y", "const0"]
+    assert not proven["$or", "Y", "const0"]
+    assert not proven["$or", "Y", "const1"]
+
+
+@pytest.mark.parametrize("port", ["ADDR", "EN"])
+def test_memories_and_registers_are_compared(netlist: str, port: str) -> None:
+    """A mutant that only the memory sees is not equivalent."""
+    text = combinational(netlist)
+    assert "memory" not in text.split("\n  cell")[-1]
+    assert not any(kind in text for kind in ("$dff", "$memrd", "$memwr", "$meminit"))
+    cell = next(
+        line.split()[2] for line in netlist.splitlines() if line.startswith("  cell $memwr_v2")
+    )
+    bare = f"mutate -mode inv -module redundant -cell {cell} -port {port} -portbit 0"
+    mutant = Mutant(1, "inv", "$memwr_v2", cell, port, 0, "", bare)
+    assert not equivalent(netlist, "redundant", mutant)
+
+
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole command on a lane that only repacks words."""
+    small = lane()
+    monkeypatch.setattr(command, "LANES", (small,))
+    report = tmp_path / "report.json"
+    code = command.main([small.name, "--mutants", "60", "--report", str(report)])
+    document = json.loads(report.read_text())
+    jsonschema.validate(document, SCHEMA)
+    (row,) = document["designs"]
+    assert row["mutants"] == 60
+    assert row["killed"] == sum(row["killed_by"].values()) >= 40
+    assert row["killed"] + len(row["survivors"]) == 60
+    assert {"out: value", "hang"} <= set(row["shown_by"])
+    assert code == (0 if row["killed"] >= 0.97 * (60 - row["equivalent"]) else 1)
+    assert all(survivor["cell"] for survivor in row["survivors"])
