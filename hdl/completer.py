@@ -161,9 +161,11 @@ class Completer(wiring.Component):
         m.d.sync += finished.eq(finished + self.sent - (tell & head.output))
         with m.If(~out.valid | out.ready):
             m.d.sync += out.valid.eq(tell)
+        told = Signal(head.shape(), reset_less=True)
+        now = Signal(
+            LENGTH_BITS, reset_less=True
+        )  # taken apart from ``start``: that is slow memory
         with m.If(tell):
-            m.d.sync += [
-                out.payload.eq(head.completion),
-                out.payload.cycles.eq(self.now - head.start),
-            ]
+            m.d.sync += [told.eq(head), now.eq(self.now)]
+        m.d.comb += [out.payload.eq(told.completion), out.payload.cycles.eq(now - told.start)]
         return m

@@ -109,7 +109,6 @@ class Splitter(wiring.Component):
         end = wire(m, position + count, "end")
         crosses, exact = end > size, end == size
         absent = wire(m, wire_left < HEADER_BYTES, "absent")
-        beats_after = wire(m, beats_left - take, "beats_after")
         last_row = left <= size
         over = wire(m, wire_left != count, "over")  # bytes are left behind this row
 
@@ -205,7 +204,9 @@ class Splitter(wiring.Component):
         )
         framing_now = wire(m, framing | (take & wrong), "framing_now")
         m.d.comb += self.wire.ready.eq(take)
-        m.d.sync += [beats_left.eq(beats_after), framing.eq(framing_now)]
+        m.d.sync += framing.eq(framing_now)
+        with m.If(take):
+            m.d.sync += beats_left.eq(beats_left - 1)
         for k, port in enumerate(self.descriptors):
             m.d.comb += [
                 port.valid.eq(task.valid & (lane == k)),
@@ -256,9 +257,10 @@ class Splitter(wiring.Component):
                 with m.If(new.raw_bytes == 0):
                     m.d.sync += state.eq(_State.REST)
 
-        self._align(
-            m, emit, moves, current, Mux(crosses, position, 0), position, count, last_row, lane
-        )
+        # A row that ends in ``current`` needs none of the next beat, but what stands behind a
+        # row's bytes does not matter: so what is taken of it need not wait for the length.
+        ahead = Mux(self.wire.valid, position, 0)
+        self._align(m, emit, moves, current, ahead, position, count, last_row, lane)
         waits = (state == _State.ROWS) & ~moves
         with m.If(take):
             m.d.comb += self.activity.eq(Activity.MOVE)
