@@ -31,7 +31,7 @@ _CYCLES = 34  # within which a chunk of two blocks has left the compressor
 _IN_TENSOR = "(and (bvuge {dut.state} #b001) (bvule {dut.state} #b011))"
 _INTAKE = (
     "(bvule {dut.state} #b100)",
-    f"(=> {_IN_TENSOR} (and (= {{dut.blocks}} {{left}}) (distinct {{left}} (_ bv0 34))))",
+    f"(=> {_IN_TENSOR} (= {{left}} (bvadd (concat #b0 {{dut.behind}} {{dut.final}}) (_ bv1 34))))",
     f"(=> (not {_IN_TENSOR}) (= {{left}} (_ bv0 34)))",
 )
 

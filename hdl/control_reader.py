@@ -24,7 +24,7 @@ from planezip.hdl.decoder_types import DecoderGeometry, block_end, chunk_entry
 from planezip.hdl.delta import width_shape
 from planezip.hdl.parser_shape import ParserShape
 from planezip.hdl.summary import PlaneClass
-from planezip.hdl.wires import any_of, registers, wire
+from planezip.hdl.wires import any_of, both, registers, shifted, wire
 from planezip.model.format import DEFAULT, TAG_BITS, Parameters, Tag
 
 __all__ = ["ControlReader", "block_head"]
@@ -127,7 +127,7 @@ class ControlReader(wiring.Component):
         control = self._control(m, early)  # holds in cycle 2
         late = registers(m, self._head(m, early, control), "control", self.phase == 2)
         for name, value in (early | late).items():
-            if name != "word":
+            if name not in ("word", "units"):
                 m.d.comb += Value.cast(getattr(self.head, name)).eq(value)
         return m
 
@@ -174,6 +174,7 @@ class ControlReader(wiring.Component):
             "ends": ends,
             "index": index,
             "word": self.word[: g.bank_select],
+            "units": both(position[self._shape.unit.bit_length() - 1 : bank_bits]),
             **{name: getattr(entry, name) for name in copied},
             "raw": entry.raw | ~self.begun,
             "last_of_tensor": entry.last & last,
@@ -182,15 +183,11 @@ class ControlReader(wiring.Component):
 
     def _control(self, m: Module, early: dict[str, Signal]) -> Signal:
         """Cycle 1: the control string, aligned to units."""
-        g, unit = self._geometry, self._shape.unit
+        g, unit_bits = self._geometry, self._shape.unit.bit_length() - 1
         turned = g.turned(m, self.data, early["word"])
         line = wire(m, Mux(early["odd"], turned[::-1], turned), "line")
-        unit_bits = unit.bit_length() - 1
-        for level in range(g.bank.bit_length() - 1 - unit_bits):
-            shift = early["at"][unit_bits + level]
-            line = wire(m, Mux(shift, line >> (unit << level), line), "line")
         control = Signal(g.control, reset_less=True)
-        m.d.sync += control.eq(line[: g.control])
+        m.d.sync += control.eq(shifted(m, line, early["units"], g.control, unit_bits))
         return control
 
     def _head(self, m: Module, early: dict[str, Signal], control: Value) -> dict[str, Value]:

@@ -26,8 +26,8 @@ __all__ = [
     "slot_geometry",
 ]
 
-BLOCKS_IN_FLIGHT = 16  # in the pipeline and the output buffer
-CHUNKS_IN_FLIGHT = 10  # in the pipeline and among the reports: 9 are enough for the rate
+BLOCKS_IN_FLIGHT = 10  # in the pipeline and the output buffer: 9 are enough for the rate
+CHUNKS_IN_FLIGHT = 8  # in the pipeline and among the reports: enough for the rate
 GUARD_BITS = 8  # read before the payload: the padding of a chunk may end there
 _ERROR_BITS = 4
 

@@ -25,7 +25,7 @@ from planezip.model.format import DEFAULT, Parameters
 
 __all__ = ["LATENCY_CYCLES", "DecompressorLane"]
 
-LATENCY_CYCLES = 40  # from the last wire beat of a chunk to its first raw beat, at most
+LATENCY_CYCLES = 37  # from the last wire beat of a chunk to its first raw beat, at most
 _ENTRIES = 64  # chunks that wait in the ring: short ones cover the arrival of a long one
 
 
@@ -43,11 +43,11 @@ class DecompressorLane(wiring.Component):
     | cycle | part |
     |---|---|
     | 0-8 | :class:`planezip.hdl.block_parser.BlockParser` |
-    | 8-15 | :class:`planezip.hdl.unpack.Unpack` |
-    | 15-19 | :class:`planezip.hdl.plane_rebuild.PlaneRebuild` |
-    | 19-23 | :class:`planezip.hdl.untranspose.Untranspose` |
-    | 23-28 | :class:`planezip.hdl.running_sum.RunningSum` |
-    | 28- | :class:`planezip.hdl.emitter.Emitter` |
+    | 8-14 | :class:`planezip.hdl.unpack.Unpack` |
+    | 14-16 | :class:`planezip.hdl.plane_rebuild.PlaneRebuild` |
+    | 16-20 | :class:`planezip.hdl.untranspose.Untranspose` |
+    | 20-24 | :class:`planezip.hdl.running_sum.RunningSum` |
+    | 24- | :class:`planezip.hdl.emitter.Emitter` |
 
     What comes out of a chunk with a fault (docs/format.md, Errors):
 
@@ -131,7 +131,7 @@ class DecompressorLane(wiring.Component):
             rebuild.phase.eq(phase),
             rebuild.block.eq(parser.block),
             rebuild.slot.eq(unpack.slot),
-            untranspose.line.eq(phase + 1),
+            untranspose.line.eq(phase),
             untranspose.data.eq(planes.data),
             untranspose.width.eq(planes.width),
             untranspose.order.eq(planes.order),

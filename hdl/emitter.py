@@ -18,20 +18,20 @@ from planezip.hdl.decoder_types import (
     decode_report,
     decoded_beat,
 )
-from planezip.hdl.wires import wire
+from planezip.hdl.wires import registers, wire
 from planezip.model.errors import ErrorCode
 from planezip.model.format import DEFAULT, Parameters, Tag
 
 __all__ = ["END_BLOCKS", "Emitter"]
 
-END_BLOCKS = 5  # blocks that are between a block's end and its slots here
+END_BLOCKS = 4  # blocks that are between a block's end and its slots here
 
 
 class Emitter(wiring.Component):
     """Takes a block in 4 cycles and can't refuse it: ``room`` says beforehand.
 
     A fault makes the block and the rest of its chunk come out as zero beats with ``bad``
-    set. A block leaves from the second cycle after its last beat on, a beat a cycle; blocks
+    set. A block leaves from the third cycle after its last beat on, a beat a cycle; blocks
     of a discarded tensor don't wait for ``raw``.
 
     Parameters
@@ -92,9 +92,9 @@ class Emitter(wiring.Component):
         block = Signal(range(depth))
         part = min(8, g.slot)
         starts = range(0, g.slot, part)
-        first = self.phase << (g.slot.bit_length() - 1)
+        here = self.phase << (g.slot.bit_length() - 1)
         partial = end.last_of_tensor & (end.tail != 0)
-        over = wire(m, Cat(partial & (end.tail <= (first + k)[3:]) for k in starts), "over")
+        over = wire(m, Cat(partial & (end.tail <= (here + k)[3:]) for k in starts), "over")
         behind = Cat(bit.replicate(part) for bit in over)
         strays = wire(m, (self.data & behind).any() & ~end.bypass, "strays")
         misplaced, padding, tail = Signal(), Signal(), Signal()
@@ -130,42 +130,45 @@ class Emitter(wiring.Component):
             m.d.comb += fault.eq(ErrorCode.PADDING)
         with m.Elif(now_tail):
             m.d.comb += fault.eq(ErrorCode.TAIL)
-
-        # Faults and counts of the chunk.
-        error, place = Signal(4), Signal(range(p.blocks_per_chunk))
-        counts = [Signal(p.blocks_per_chunk.bit_length(), name=f"count_{t.name}") for t in Tag]
-        now_error, now_place = Signal(4), Signal(range(p.blocks_per_chunk))
-        now_counts = [Signal.like(k) for k in counts]
-        m.d.comb += [
-            now_error.eq(Mux(error != 0, error, fault)),
-            now_place.eq(Mux(error != 0, place, end.index)),
-            *[
-                now.eq(k + ((end.tag == t) & (now_error == 0)))
-                for t, k, now in zip(Tag, counts, now_counts, strict=True)
-            ],
-        ]
         with m.If(last_beat):
+            m.d.sync += block.eq(Mux(block == depth - 1, 0, block + 1))
+
+        # A cycle later: faults and counts of the chunk.
+        unused = ("error", "trailing", "bypass")
+        names = [name for name in end.shape().members if name not in unused]
+        fields = {name: getattr(end, name) for name in names} | {"fault": fault}
+        done = registers(m, fields, "done", last_beat)
+        closes, ends = Signal(), Signal()  # a block, a chunk
+        m.d.sync += [closes.eq(last_beat), ends.eq(closes & done["last_of_chunk"])]
+        first = Signal(init=1)  # the next block is its chunk's first one
+        error = Signal(4, reset_less=True)
+        place = Signal(range(p.blocks_per_chunk), reset_less=True)
+        counts = [
+            Signal(p.blocks_per_chunk.bit_length(), name=f"count_{t.name}", reset_less=True)
+            for t in Tag
+        ]
+        is_bad = wire(m, ~first & (error != 0), "is_bad")
+        good = wire(m, ~is_bad & (done["fault"] == 0), "good")
+        with m.If(closes):
+            m.d.sync += first.eq(done["last_of_chunk"])
             m.d.sync += [
-                block.eq(block + 1),
-                error.eq(Mux(end.last_of_chunk, 0, now_error)),
-                place.eq(now_place),
-                *[
-                    k.eq(Mux(end.last_of_chunk, 0, now))
-                    for k, now in zip(counts, now_counts, strict=True)
-                ],
+                k.eq(Mux(first, 0, k) + ((done["tag"] == t) & good))
+                for t, k in zip(Tag, counts, strict=True)
             ]
+            with m.If(~is_bad):
+                m.d.sync += [error.eq(done["fault"]), place.eq(done["index"])]
+        # Another cycle later: the report.
         reports = SyncFIFOBuffered(width=self.report.payload.shape().size, depth=CHUNKS_IN_FLIGHT)
         m.submodules.reports = reports
         report = data.View(decode_report(p), reports.w_data)
-        extra = end.extra & (now_error == 0)
         m.d.comb += [
-            reports.w_en.eq(last_beat & end.last_of_chunk),
-            report.body_bytes.eq(end.body_bytes),
-            *[report.blocks[t].eq(now) for t, now in zip(Tag, now_counts, strict=True)],
-            report.raw.eq(end.raw),
-            report.last.eq(end.last_of_tensor),
-            report.error.eq(Mux(extra, ErrorCode.EXTRA, now_error)),
-            report.block.eq(Mux(extra | (now_error == 0), 0, now_place)),
+            reports.w_en.eq(ends),
+            report.body_bytes.eq(done["body_bytes"]),
+            *[report.blocks[t].eq(k) for t, k in zip(Tag, counts, strict=True)],
+            report.raw.eq(done["raw"]),
+            report.last.eq(done["last_of_tensor"]),
+            report.error.eq(Mux(error != 0, error, Mux(done["extra"], ErrorCode.EXTRA, 0))),
+            report.block.eq(Mux(error != 0, place, 0)),
             self.report.valid.eq(reports.r_rdy),
             Value.cast(self.report.payload).eq(reports.r_data),
             reports.r_en.eq(self.report.ready),
@@ -177,11 +180,11 @@ class Emitter(wiring.Component):
         m.submodules.blocks = queue
         new, head = data.View(leaving, queue.w_data), data.View(leaving, queue.r_data)
         m.d.comb += [
-            queue.w_en.eq(last_beat),
-            new.tail.eq(Mux(end.last_of_tensor, end.tail, 0)),
-            new.last.eq(end.last_of_tensor),
-            new.bad.eq(now_error != 0),
-            new.discard.eq(end.discard),
+            queue.w_en.eq(closes),
+            new.tail.eq(Mux(done["last_of_tensor"], done["tail"], 0)),
+            new.last.eq(done["last_of_tensor"]),
+            new.bad.eq(~good),
+            new.discard.eq(done["discard"]),
         ]
         position, leaves = Signal(range(g.beats)), Signal(range(depth))
         out, held = self.raw.payload, Signal()
@@ -205,7 +208,7 @@ class Emitter(wiring.Component):
         with m.If(queue.r_rdy & moves):
             m.d.sync += [
                 position.eq(Mux(ends_here, 0, position + 1)),
-                leaves.eq(leaves + ends_here),
+                leaves.eq(Mux(ends_here, Mux(leaves == depth - 1, 0, leaves + 1), leaves)),
                 bad.eq(head.bad),
                 discard.eq(head.discard),
                 out.bytes.eq(Mux(ends_here, bytes_left, size)),

@@ -54,12 +54,16 @@ def expansion_levels(parameters: Parameters) -> int:
 
 
 def moved(m: Module, planes: Value, move: Value, level: int) -> Value:
-    """``planes`` after a level; each plane (or two of the wider symbols) is as long as ``move``."""
+    """``planes`` after a level; each plane (or two of the wider symbols) is as long as ``move``.
+
+    What moves leaves a zero behind, unless another bit comes there.
+    """
     size = len(move)
+    stays = wire(m, ~move & ~(move >> (1 << level)), "stays")
     parts = [planes[k : k + size] for k in range(0, len(planes), size)]
     return wire(
         m,
-        Cat((part & ~move) | ((part << (1 << level))[:size] & move) for part in parts),
+        Cat((part & stays) | ((part << (1 << level))[:size] & move) for part in parts),
         "moved",
     )
 
@@ -67,8 +71,7 @@ def moved(m: Module, planes: Value, move: Value, level: int) -> Value:
 class ExpansionControl(wiring.Component):
     """Controls of the levels, held for the four slots of a block.
 
-    The upper half of the levels (rounded up) is there from phase 1 on, nine cycles after
-    phase 0 of the mask, the lower half and the mask from phase 2 on.
+    They are there from phase 0 on, eight cycles after phase 0 of the mask.
 
     Parameters
     ----------
@@ -81,8 +84,6 @@ class ExpansionControl(wiring.Component):
         Of a block, in phases 0 to 3: its mask, whether it is expanded at all, and whether two
         planes of the wider symbols lie side by side.
     moves : Out(ArrayLayout(symbols, levels))
-    kept : Out(symbols)
-        The places that a bit comes to.
     """
 
     def __init__(self, parameters: Parameters = DEFAULT) -> None:
@@ -95,7 +96,6 @@ class ExpansionControl(wiring.Component):
                 "on": In(1),
                 "wide": In(1),
                 "moves": Out(data.ArrayLayout(size, levels)),
-                "kept": Out(size),
             }
         )
 
@@ -110,7 +110,7 @@ class ExpansionControl(wiring.Component):
         # Phases 1 to 3: two levels each.
         first = phase[3]
         steps = [phase[k] for k in (1, 2, 3)]
-        now = registers(m, {"mask": mask, "wide": self.wide}, "loaded", first)
+        now = registers(m, {"wide": self.wide}, "loaded", first)
         left, left_zeros = (Signal(size, name=k, reset_less=True) for k in ("left", "zeros"))
         rest, zero = left, left_zeros
         found: list[Value] = []
@@ -135,15 +135,9 @@ class ExpansionControl(wiring.Component):
         with m.Elif(~phase[0]):
             m.d.sync += [left.eq(rest), left_zeros.eq(zero)]
         moves = [registers(m, {k: found[k % 2]}, "move", steps[k // 2])[k] for k in range(levels)]
-        late = registers(m, {"mask": now["mask"]}, "late", first)
-        # Used from phase 1 (upper half) and 2 (lower half) on.
-        low = levels // 2
-        upper = registers(m, {k: moves[k] for k in range(low, levels)}, "upper", phase[0])
-        lower = registers(m, {k: moves[k] for k in range(low)} | late, "lower", phase[1])
-        m.d.comb += [
-            *[self.moves[k].eq((lower if k < low else upper)[k]) for k in range(levels)],
-            self.kept.eq(lower["mask"]),
-        ]
+        # Those that are found before the last step wait for it.
+        held = registers(m, {k: moves[k] for k in range(min(levels, 4))}, "held", first)
+        m.d.comb += [self.moves[k].eq(held.get(k, moves[k])) for k in range(levels)]
         return m
 
     def _apart(self, wide: Value, places: int) -> Value:

@@ -110,7 +110,9 @@ class Intake(wiring.Component):
         end = Signal(range(chunk + 2 * size), reset_less=True)  # of the body's end
         start = Signal(g.byte_bits, reset_less=True)
         body = Signal(range(chunk + 1), reset_less=True)
-        blocks = Signal(len(new.raw_bytes) - (block.bit_length() - 1) + 1)  # left
+        # Left of the tensor: chunks behind this one, number of its last chunk's last block.
+        behind = Signal(len(new.raw_bytes) - (chunk.bit_length() - 1), reset_less=True)
+        final = Signal(range(p.blocks_per_chunk), reset_less=True)
         tail = Signal(range(block), reset_less=True)
         width = Signal(width_shape(p), reset_less=True)
         bypass, discard = Signal(reset_less=True), Signal(reset_less=True)
@@ -118,13 +120,14 @@ class Intake(wiring.Component):
         drained = Signal()
 
         last = Signal()  # this chunk is the tensor's last one
+        last_block = Signal(range(p.blocks_per_chunk))  # of this chunk
         here = Signal(range(p.blocks_per_chunk + 1))  # blocks of this chunk
         room, whole = Signal(), Signal()
         advance, push, take = Signal(), Signal(), Signal()
-        per_chunk = p.blocks_per_chunk
         m.d.comb += [
-            last.eq(blocks <= per_chunk),
-            here.eq(Mux(last, blocks, per_chunk)),
+            last.eq(behind == 0),
+            last_block.eq(Mux(last, final, p.blocks_per_chunk - 1)),
+            here.eq(last_block + 1),
             room.eq((row + 1)[: g.row_bits] != self.oldest),
             whole.eq(end <= wire.bytes),
             self.row.eq(row),
@@ -134,7 +137,7 @@ class Intake(wiring.Component):
             entry.end.eq(Cat(Const(0, size.bit_length() - 1), row) + end),
             entry.release.eq(entry.end[-g.row_bits :]),
             entry.body_bytes.eq(body),
-            entry.last_block.eq(here - 1),
+            entry.last_block.eq(last_block),
             entry.width.eq(width),
             entry.raw.eq(bypass | (body == Cat(Const(0, block.bit_length() - 1), here))),
             entry.bypass.eq(bypass),
@@ -148,10 +151,6 @@ class Intake(wiring.Component):
         word = Cat(before, wire.data)
         header = Signal(8 * HEADER_BYTES)
         m.d.comb += header.eq(word.bit_select(Cat(Const(0, 3), high[: size.bit_length() - 1]), 16))
-
-        def bypass_size(left: Any, is_last: Any, tail_: Any) -> Any:
-            partial = ((left - 1) << block.bit_length() - 1) + Mux(tail_ == 0, block, tail_)
-            return Mux(is_last, partial, chunk)
 
         with m.Switch(state):
             with m.Case(_State.IDLE):
@@ -184,9 +183,8 @@ class Intake(wiring.Component):
                 with m.If(whole):
                     m.d.comb += push.eq(1)
                     with m.If(self.chunks.ready):
-                        left = blocks - here
                         m.d.sync += [
-                            blocks.eq(left),
+                            behind.eq(behind - 1),
                             high.eq(end + 1),
                             state.eq(_State.HEADER),
                         ]
@@ -195,7 +193,8 @@ class Intake(wiring.Component):
                             m.d.sync += state.eq(_State.DRAIN)
                         with m.Elif(bypass):
                             after = Signal(range(chunk + 1))
-                            m.d.comb += after.eq(bypass_size(left, left <= per_chunk, tail))
+                            partial = Cat(tail, final + (tail == 0))
+                            m.d.comb += after.eq(Mux(behind == 1, partial, chunk))
                             m.d.sync += [
                                 state.eq(_State.BODY),
                                 start.eq(entry.end),
@@ -220,7 +219,7 @@ class Intake(wiring.Component):
                     entry.release.eq(row),
                 ]
                 with m.If(self.chunks.ready):
-                    m.d.sync += blocks.eq(blocks - here)
+                    m.d.sync += behind.eq(behind - 1)
                     with m.If(last):
                         m.d.comb += take.eq(drained)
                         m.d.sync += state.eq(_State.DRAIN)
@@ -239,11 +238,11 @@ class Intake(wiring.Component):
         with m.If(take):
             m.d.sync += state.eq(_State.IDLE)
             raw_bytes, bits = new.raw_bytes, block.bit_length() - 1
-            count = (raw_bytes >> bits) + (raw_bytes[:bits] != 0)
+            count = ((raw_bytes >> bits) - (raw_bytes[:bits] == 0))[: len(raw_bytes) - bits]
             is_bypass = new.mode == Mode.BYPASS
             narrow = (new.dtype == ElementType.BFLOAT16) | (new.dtype == ElementType.FLOAT16)
             first = Signal(range(chunk + 1))
-            m.d.comb += first.eq(bypass_size(count, count <= per_chunk, raw_bytes[:bits]))
+            m.d.comb += first.eq(Mux(raw_bytes <= chunk, raw_bytes, chunk))
             next_row = Signal(unsigned(g.row_bits))
             m.d.comb += next_row.eq(row + (advance & (state != _State.DRAIN)))
             with m.If(self.descriptor.valid & (raw_bytes != 0)):
@@ -253,7 +252,7 @@ class Intake(wiring.Component):
                     body.eq(first),
                     end.eq(first),
                     start.eq(Cat(Const(0, size.bit_length() - 1), next_row)),
-                    blocks.eq(count),
+                    Cat(final, behind).eq(count),
                     tail.eq(raw_bytes[:bits]),
                     width.eq(Mux(narrow, 0, len(p.symbol_bits) - 1)),
                     bypass.eq(is_bypass),

@@ -42,7 +42,7 @@ class PayloadReader(wiring.Component):
     data : In
         The banks, one cycle later.
     window : Out
-        The words from that of ``at`` on, one cycle later; ``offset``: bit of the first word.
+        The words from that of ``at`` on, one cycle later.
     """
 
     def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
@@ -54,7 +54,6 @@ class PayloadReader(wiring.Component):
                 "word": Out(g.word_bits),
                 "data": In(g.line),
                 "window": Out(g.line),
-                "offset": Out(g.bank.bit_length() - 1),
             }
         )
 
@@ -66,7 +65,7 @@ class PayloadReader(wiring.Component):
         second = Signal(g.word_bits, reset_less=True)  # word of slot 1
         before = Signal(g.word_bits, reset_less=True)
         held = Signal(g.line, reset_less=True)
-        m.d.sync += [before.eq(here), self.offset.eq(self.at[:bits])]
+        m.d.sync += before.eq(here)
         with m.If(self.phase == 2):
             m.d.sync += second.eq(here)
         m.d.comb += self.word.eq(Mux(self.phase == 3, second + g.banks, here))

@@ -22,7 +22,7 @@ from planezip.model.format import DEFAULT, Parameters, Tag
 
 __all__ = ["LATENCY", "PlaneRebuild", "rebuilt_slot"]
 
-LATENCY = 4
+LATENCY = 2
 
 
 def rebuilt_slot(parameters: Parameters) -> data.StructLayout:
@@ -56,11 +56,11 @@ class PlaneRebuild(wiring.Component):
     ----------
     phase : In(2)
     block : In(:func:`planezip.hdl.decoder_types.parsed_block`)
-        The mask, 7 cycles before the first slot, in phases 0 to 3.
+        The mask, 6 cycles before the first slot, in phases 0 to 3.
     slot : In(:func:`planezip.hdl.unpack.unpacked_slot`)
-        Slot 0 in phase 3.
+        Slot 0 in phase 2.
     planes : Out(:func:`rebuilt_slot`)
-        Slot 0 in phase 3.
+        Slot 0 in phase 0.
     """
 
     def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
@@ -89,32 +89,21 @@ class PlaneRebuild(wiring.Component):
                 "base": slot.base,
                 "x": Mux(slot.order, self._symbols(), planes),
                 "erased": erased,
-                "extra": extra,
             },
             "planes",
         )
         # XOR from the top plane down.
         above = Signal(g.symbols, reset_less=True)
-        start = wire(m, Mux(self.phase == 0, r.pop("extra"), above), "start")
-        pre, lowest = self._chain(m, r["width"], r.pop("x"), r.pop("erased"), start, r["order"])
-        m.d.sync += above.eq(lowest)
+        pre, lowest = self._chain(m, r["width"], r.pop("x"), r.pop("erased"), above, r["order"])
+        m.d.sync += above.eq(Mux(self.phase == 2, extra, lowest))  # slot 0 comes in phase 2
         r = registers(m, {**r, "pre": pre}, "xored")
         # Expansion, and room for the base.
         pre = r.pop("pre")
-        has_zbx = Tag.ZBX in g.parameters.encodings
-        if has_zbx:
+        if Tag.ZBX in g.parameters.encodings:
             control = self._control(m)
-            levels = expansion_levels(g.parameters)
-            for level in reversed(range(levels // 2, levels)):
+            for level in reversed(range(expansion_levels(g.parameters))):
                 pre = moved(m, pre, control.moves[level], level)
-        r = registers(m, {**r, "pre": pre}, "expanded")
-        pre = r.pop("pre")
-        if has_zbx:
-            for level in reversed(range(levels // 2)):
-                pre = moved(m, pre, control.moves[level], level)
-            pre = wire(m, pre & control.kept.replicate(g.slot // g.symbols), "kept")
         r["data"] = Mux(r["dbx"], self._with_base(r["width"], pre, r.pop("base")), pre)
-        r = registers(m, r, "out")
         m.d.comb += [Value.cast(getattr(self.planes, k)).eq(value) for k, value in r.items()]
         return m
 
@@ -144,32 +133,58 @@ class PlaneRebuild(wiring.Component):
         return any_of(options)
 
     def _planes(self, m: Module) -> tuple[Value, Value, Value, Value]:
-        """Planes, those before the XOR all zero, DBX's top plane, and a wrong position."""
+        """Planes, those before the XOR all zero, DBX's top plane, and a wrong position.
+
+        Made in pieces: a plane of the narrower symbols has two of them.
+        """
         g, slot = self._geometry, self.slot
+        size = g.piece
+        twice = [i for i, w in enumerate(g.parameters.symbol_bits) if 2 * w == size]
+        two = wire(m, any_of([Const(0, 1), *[slot.width == i for i in twice]]), "two")
         room = wire(m, Cat(slot.n > k for k in range(g.symbols)), "room")
         field = wire(m, Cat(slot.field > k for k in range(g.symbols.bit_length() - 1)), "field")
+        less = wire(m, (slot.n - (slot.n != 0))[: len(slot.n)], "less")
+        kinds = [slot.classes[k : k + 3] for k in range(0, len(slot.classes), 3)]
+        data = [slot.data[k : k + size] for k in range(0, g.slot, size)]
+        bits = size.bit_length() - 1
+        upper_room = wire(m, Mux(two, room[size:], room[:size]), "upper_room") if twice else room
         planes: list[Value] = []
-        extras: list[Value] = []
         wrong: list[Value] = []
-        for i, w in enumerate(g.parameters.symbol_bits):
-            n, here = g.parameters.symbols(w), slot.width == i
-            items = [
-                (slot.classes[3 * k : 3 * k + 3], slot.data[k * n : (k + 1) * n])
-                for k in range(w // g.slots)
-            ]
-            items.append((Value.cast(slot.top), slot.extra[: n - 1]))
-            made = []
-            for kind, piece in items:
-                plane, past = _plane(m, kind, piece, room[: len(piece)], field, n)
-                made.append(plane)
-                wrong.append(here & ~slot.order & past)
-            planes.append(Cat(made[:-1]) & here.replicate(g.slot))
-            extras.append(Mux(here, made[-1], 0))
-        erased = Cat(
-            slot.classes[3 * k + 2] & slot.classes[3 * k + 1] & ~slot.classes[3 * k]
-            for k in range(g.widest // g.slots)
-        )
-        return any_of(planes), erased, any_of(extras), Cat(wrong).any()
+
+        def made(kind: Value, piece: Value, place: Value, one: Value, before: Value) -> Value:
+            """A piece from a one at its place; ``before``: that of the bit below it."""
+            is_pair = wire(m, kind == 0b101, "is_pair")
+            has_place = kind[0] & kind[2]
+            wrong.append(has_place & (place >= Mux(is_pair, less, slot.n)))
+            count = len(piece)
+            pair = Cat(before, one)[:count] & is_pair.replicate(count)
+            point = (one | pair) & has_place.replicate(count)
+            copied = (kind == 0b000).replicate(count) & piece
+            return copied | (kind == 0b100).replicate(count) | point
+
+        below: Value = Const(0, 1)
+        for k, piece in enumerate(data):
+            odd = bool(twice and k % 2)
+            first = data[k - 1] if odd else piece
+            low = Mux(two, first[:bits], piece[:bits]) if odd else piece[:bits]
+            place = wire(m, Cat(low & field[:bits], first[bits : bits + 1] & field[bits:]), "place")
+            # Of a plane of two pieces, only one has the place.
+            here = ((place[bits:].any() | ~two) if odd else ~place[bits:].any()) if twice else 1
+            one = wire(m, Mux(here, Const(1, size) << place[:bits], 0)[:size], "one")
+            kind = kinds[k // 2] if k >= len(kinds) else kinds[k]
+            if twice and k < len(kinds):
+                kind = wire(m, Mux(two, kinds[k // 2], kinds[k]), "kind")
+            before = below if odd else Const(0, 1)
+            planes.append(
+                made(kind, piece, place, one, before) & (upper_room if odd else room)[:size]
+            )
+            below = one[-1] & two
+        count = len(slot.extra)
+        place = wire(m, slot.extra[: len(field)] & field, "place")
+        one = wire(m, (Const(1, count + 1) << place)[:count], "one")
+        extra = made(Value.cast(slot.top), slot.extra, place, one, Const(0, 1)) & room[:count]
+        erased = Cat(kind[2] & kind[1] & ~kind[0] for kind in kinds)
+        return Cat(planes), erased, extra, ~slot.order & Cat(wrong).any()
 
     def _chain(
         self, m: Module, width: Value, x: Value, erased: Value, start: Value, order: Value
@@ -198,18 +213,3 @@ class PlaneRebuild(wiring.Component):
             made = Cat(Cat(base[k], planes[k * n : (k + 1) * n - 1]) for k in range(w // g.slots))
             options.append(made & (width == i).replicate(g.slot))
         return any_of(options)
-
-
-def _plane(
-    m: Module, kind: Value, piece: Value, room: Value, field: Value, n: int
-) -> tuple[Value, Value]:
-    """A plane of up to ``n`` bits (``room``: those it has) and whether its position is wrong."""
-    bits = n.bit_length() - 1
-    place = wire(m, piece[:bits] & field[:bits], "place")
-    one = wire(m, Const(1, n) << place, "one")[:n]
-    pair = (kind == 0b101).replicate(n + 1) & (Cat(Const(0, 1), one))
-    point = wire(m, (Cat(one, Const(0, 1)) | pair) & (kind[0] & kind[2]).replicate(n + 1), "point")
-    room = Cat(room, Const(0, n + 1 - len(room)))
-    copied = ((kind == 0b000).replicate(len(piece)) & piece) | (kind == 0b100).replicate(len(piece))
-    plane = wire(m, ((Cat(copied, Const(0, n + 1 - len(copied))) | point) & room)[:n], "plane")
-    return plane, wire(m, (point & ~room).any(), "past")

@@ -15,7 +15,7 @@ from planezip.model.format import DEFAULT, Parameters
 
 __all__ = ["LATENCY", "RunningSum", "running_sum"]
 
-LATENCY = 5
+LATENCY = 4
 
 
 def running_sum(values: list[int], w: int) -> list[int]:
@@ -98,7 +98,9 @@ class RunningSum(wiring.Component):
                 Cat(word[:part], (word[part:] + Mux(narrow & on, word[:part], 0))[:part])
                 for word in words
             ]
-        levels = count.bit_length() - 1
+        # Sums of each half of the beat; the last cycle adds what came before, half by half.
+        half = max(1, count // 2)
+        levels = half.bit_length() - 1
         while steps + levels < LATENCY - 1:
             step()
         for level in range(levels):
@@ -107,9 +109,10 @@ class RunningSum(wiring.Component):
                 for k, word in enumerate(words)
             ]
             step()
-        before = Signal(size, reset_less=True)
+        before = Signal(size, reset_less=True)  # sum of the beats before
         carry = wire(m, Mux(self.first, 0, before), "carry")
-        words = [add(word, carry) for word in words]
+        low = [add(word, carry) for word in words[:half]]
+        words = low + [add(word, spread(low[-1])) for word in words[half:]]
         sums = Signal(g.slot, reset_less=True)
         m.d.sync += [before.eq(spread(words[-1])), sums.eq(Cat(words))]
         m.d.comb += self.sums.eq(sums)

@@ -16,12 +16,12 @@ from amaranth.lib.wiring import In, Out
 
 from planezip.hdl.decoder_types import GUARD_BITS, DecoderGeometry, parsed_block, slot_geometry
 from planezip.hdl.payload_reader import PayloadReader
-from planezip.hdl.wires import any_of, registers, wire
+from planezip.hdl.wires import any_of, both, registers, shifted, wire
 from planezip.model.format import DEFAULT, Parameters, log2_ceil
 
 __all__ = ["LATENCY", "Unpack", "pieces", "unpacked_slot"]
 
-LATENCY = 7  # cycles from a block to its first slot
+LATENCY = 6  # cycles from a block to its first slot
 
 
 def unpacked_slot(parameters: Parameters) -> data.StructLayout:
@@ -103,90 +103,104 @@ class Unpack(wiring.Component):
         upper, level = lengths[0], 0
         while len(lengths) > 1:  # of the lower half, quarters, eighths
             upper = lengths[-1]
-            # A plane of two pieces needs no shift between them.
             bits = (g.piece << level).bit_length()
-            r |= {f"shift_{level}_{k}": v[:bits] for k, v in enumerate(lengths[::2])}
+            shifts = [v[:bits] for v in lengths[::2]]
+            if level == 0:  # the pieces of a plane of two
+                shifts = [Mux(self._whole(r), g.piece, v) for v in shifts]
+            r |= {f"shift_{level}_{k}": v for k, v in enumerate(shifts)}
             lengths = [
                 wire(m, lengths[k] + lengths[k + 1], "sum")[: bits + 1]
                 for k in range(0, len(lengths), 2)
             ]
             level += 1
         total = lengths[0]
-        r["upper"] = upper
+        r["rest"] = upper
         at = Signal(g.position_bits, reset_less=True)
-        extra = any_of([Mux(on, bits, 0) for on, bits in self._extra(r)])
+        front = GUARD_BITS + g.symbols - 1  # read before the slot: padding, top plane of DBX
+        top = [Mux(on, bits - front, 0) for on, bits in self._extra(self.block.width, self._top())]
         with m.If(self.phase == 0):
-            m.d.sync += at.eq(self.block.start - GUARD_BITS)
+            m.d.sync += at.eq(self.block.start + any_of(top))
         with m.Else():
-            m.d.sync += at.eq(at + extra + total)
+            m.d.sync += at.eq(at + total)
         m.d.comb += [
             reader.phase.eq(self.phase),
             reader.at.eq(at),
             reader.data.eq(self.data),
             self.word.eq(reader.word),
         ]
-        r = registers(m, r, "read")
-        # Aligned to units of 8 bits, then to the bit.
-        window: Value = reader.window
-        fine = min(3, len(reader.offset))
-        for k in range(fine, len(reader.offset)):
-            window = wire(m, Mux(reader.offset[k], window >> (1 << k), window), "window")
-        r |= {"window": window[: g.payload], "fine": reader.offset[:fine]}
+        # Aligned to units of 32 bits, then to the bit.
+        offset = at[: g.bank.bit_length() - 1]
+        size, fine = front + g.slot + 7, min(5, len(offset))
+        r = registers(m, {**r, "fine": offset[:fine], "unit": both(offset[fine:])}, "read")
+        r["window"] = shifted(m, reader.window, r.pop("unit"), size, fine)
+        r["fine"] = both(r["fine"])
+        self._prepare(r, 0, level)
         r = registers(m, r, "coarse")
-        window, shift = r.pop("window"), r.pop("fine")
-        for k in range(fine):
-            window = wire(m, Mux(shift[k], window >> (1 << k), window), "window")
-        r = self._split_off(r, window)
-        # Only slot 0 has a top plane, and three cycles to go.
+        window = shifted(m, r.pop("window"), r.pop("fine"), size)
+        r |= self._before(r, window[:front])
+        # Only slot 0 has a top plane, and two cycles to go.
         extra_piece = registers(m, {"extra": r.pop("extra")}, "held", self.phase == 3)
-        r = registers(m, r, "aligned")
         m.d.comb += self.slot.extra.eq(extra_piece["extra"])
-        return self._spread(m, r, level)
+        return self._spread(m, r, window[front:], level)
 
-    def _split_off(self, r: dict[str, Value], window: Value) -> dict[str, Value]:
-        """DBX's top plane and the padding below apart from the slot."""
-        g = self._geometry
-        guard, body = window[:GUARD_BITS], window[GUARD_BITS:]
-        size = g.slot + 7
-        main = [(body >> bits)[:size] & on.replicate(size) for on, bits in self._extra(r)]
-        main.append(body[:size] & (r["top"][0] ^ r["top"][2]).replicate(size))
-        outside = [Mux(r["pad"] == k, guard[GUARD_BITS - k :].any(), 0) for k in range(1, 8)]
-        r["padding"] = r.pop("pad_below") & any_of(outside)
-        return r | {"body": any_of(main), "extra": body[: g.symbols - 1]}
+    def _before(self, r: dict[str, Value], front: Value) -> dict[str, Value]:
+        """DBX's top plane, and the padding below the payload."""
+        lengths = self._extra(r["width"], r["top"])
+        at = len(front)
+        extra = any_of([front[at - bits :] & on.replicate(bits) for on, bits in lengths[1:]])
+        below = any_of([front[at - bits - 7 : at - bits] & on.replicate(7) for on, bits in lengths])
+        outside = [Mux(r["pad"] == k, below[7 - k :].any(), 0) for k in range(1, 8)]
+        return {"extra": extra, "padding": r.pop("pad_below") & any_of(outside)}
 
-    def _spread(self, m: Module, r: dict[str, Value], levels: int) -> Module:
-        """Halves, quarters, eighths: a cycle each; then the slot."""
+    def _prepare(self, r: dict[str, Value], step: int, levels: int) -> None:
+        """Places of a step's shifts, for the register in front of it: upper and lower levels."""
+        for k in range(1 << step if step < levels else 0):
+            places = r.pop(f"shift_{levels - 1 - step}_{k}")
+            low = 0 if step == 2 else len(places) // 2
+            r |= {f"high_{k}": both(places[low:]), f"low_{k}": places[:low]}
+        if step == 1:
+            rest = r.pop("rest")
+            r |= {"rest_high": both(rest[len(rest) // 2 :]), "rest": rest[: len(rest) // 2]}
+
+    def _spread(self, m: Module, r: dict[str, Value], body: Value, levels: int) -> Module:
+        """Halves, quarters, eighths; the shifts of the first two go on in the next cycle."""
         g = self._geometry
-        parts = [r.pop("body")]
-        size = g.slot
-        for step, name in enumerate(("halves", "quarters", "slot")):
-            if step == 1:  # what lies behind the payload
-                rest = r.pop("upper")
-                behind = _shifted(m, parts[-1], rest, 7)
+        parts, size = [body], g.slot
+        for step, name in enumerate(("aligned", "halves", "slot")):
+            more = 7 if step == 0 else 0  # what lies behind the payload
+            if step == 1:
+                r["behind"] = shifted(m, parts[-1], r.pop("rest_high"), 7, len(r["rest"]))
+                r["rest"] = both(r["rest"])
+            if step == 2:
+                behind = shifted(m, r.pop("behind"), r.pop("rest"), 7)
                 inside = [Mux(r["pad"] == k, behind[:k].any(), 0) for k in range(1, 8)]
                 r["padding"] = r["padding"] | (r.pop("pad_above") & any_of(inside))
                 del r["pad"]
+            upper: list[Value] = []
+            lower: list[Value] = []
             if step < levels:
                 size //= 2
-                level = levels - 1 - step
-                more = 7 if step == 0 else 0
-                split: list[Value] = []
-                for k, part in enumerate(parts):
-                    places = r.pop(f"shift_{level}_{k}")
-                    moved = _shifted(m, part[: 2 * size + more], places, size + more)
-                    if level == 0:
-                        moved = Mux(self._whole(r), part[size : 2 * size + more], moved)
-                    split += [part[:size], moved]
-                parts = split
-            elif step == 1:
-                parts = [part[:size] for part in parts]
-            if step == 2:
-                r["data"] = Cat(self._pulled(r, k, part) for k, part in enumerate(parts))
-            else:
-                r |= {f"part_{k}": part for k, part in enumerate(parts)}
-            r = registers(m, r, name)
+                lower = [r.pop(f"low_{k}") for k in range(len(parts))]
+                upper = [
+                    shifted(m, part[: 2 * size + more], r.pop(f"high_{k}"), size + more, len(low))
+                    for k, (part, low) in enumerate(zip(parts, lower, strict=True))
+                ]
+            parts = [part[: size + (0 if upper else more)] for part in parts]
             if step < 2:
+                r |= {f"part_{k}": part for k, part in enumerate(parts)}
+                r |= {f"upper_{k}": part for k, part in enumerate(upper)}
+                r |= {f"lower_{k}": both(low) for k, low in enumerate(lower)}
+                self._prepare(r, step + 1, levels)
+                r = registers(m, r, name)
                 parts = [r.pop(f"part_{k}") for k in range(len(parts))]
+                upper = [
+                    shifted(m, r.pop(f"upper_{k}"), r.pop(f"lower_{k}"), size + more)
+                    for k in range(len(upper))
+                ]
+            if upper:
+                parts = [part for pair in zip(parts, upper, strict=True) for part in pair]
+        r["data"] = Cat(self._pulled(r, k, part) for k, part in enumerate(parts))
+        r = registers(m, r, "slot")
         m.d.comb += [Value.cast(getattr(self.slot, k)).eq(value) for k, value in r.items()]
         return m
 
@@ -247,7 +261,7 @@ class Unpack(wiring.Component):
         names = ("valid", "width", "order", "dbx", "zbx", "n", "field", "pad")
         return {
             **{name: getattr(block, name) for name in names},
-            "top": Mux(slots[0] & block.dbx, Value.cast(block.top), 0b001),
+            "top": Mux(slots[0], self._top(), 0b001),
             "classes": any_of(classes)[: 3 * g.widest // g.slots],
             "keep": any_of(keep)[: g.symbols // g.slots],
             "base": any_of(base)[: g.widest // g.slots],
@@ -255,24 +269,16 @@ class Unpack(wiring.Component):
             "pad_above": block.pad_above & slots[g.slots - 1],
         }
 
-    def _extra(self, r: dict[str, Value]) -> list[tuple[Value, int]]:
-        """Length of DBX's top plane in the payload, where it is not zero."""
-        result = []
-        top = r["top"]
+    def _top(self) -> Value:
+        """Class of DBX's top plane; ZERO where there is none."""
+        return Mux(self.block.dbx, Value.cast(self.block.top), 0b001)
+
+    def _extra(self, width: Value, top: Value) -> list[tuple[Value, int]]:
+        """Length of DBX's top plane in the payload: one of these."""
+        result: list[tuple[Value, int]] = [(top[0] ^ top[2], 0)]
         for i, w in enumerate(self._geometry.parameters.symbol_bits):
             n = self._geometry.parameters.symbols(w) - 1
-            here = r["width"] == i
+            here = width == i
             result.append((here & ~top[0] & ~top[2], n))
             result.append((here & top[0] & top[2], log2_ceil(n)))
         return result
-
-
-def _shifted(m: Module, value: Value, places: Value, size: int) -> Value:
-    """``size`` bits of ``value`` from bit ``places`` on."""
-    value = wire(m, Cat(value, Const(0, max(0, size + (1 << len(places)) - len(value)))), "shifted")
-    for level in reversed(range(len(places))):
-        keep = size + (1 << level) - 1
-        value = wire(
-            m, Mux(places[level], value[1 << level : (1 << level) + keep], value[:keep]), "shifted"
-        )
-    return value[:size]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 
-__all__ = ["any_of", "parts_of", "registers", "rotated", "wire", "wires"]
+__all__ = ["any_of", "both", "parts_of", "registers", "rotated", "shifted", "wire", "wires"]
 
 
 def wire(m: Module, value: Value, name: str = "wire") -> Signal:
@@ -68,4 +68,23 @@ def rotated(m: Module, value: Value, places: Value) -> Value:
     """``value`` rotated up by ``places`` modulo its length, a power of two."""
     for level in range(len(value).bit_length() - 1):
         value = wire(m, Mux(places[level], value.rotate_left(1 << level), value), "rotated")
+    return value
+
+
+def both(places: Value) -> Value:
+    """Bits and their inverses, for two registers: AND-OR is smaller than a multiplexer."""
+    return Cat(places, ~places)
+
+
+def shifted(m: Module, value: Value, places: Value, size: int, low: int = 0) -> Value:
+    """``size`` bits of ``value`` from the bit on that ``places`` tells: :func:`both` of the levels
+    from ``low`` on; the bits that the levels below may need are kept."""
+    count = len(places) // 2
+    need = size + (1 << low + count) - 1
+    value = wire(m, Cat(value, Const(0, max(0, need - len(value)))), "shifted")[:need]
+    for k in reversed(range(count)):
+        step = 1 << low + k
+        keep = size + step - 1
+        moves, stays = places[k].replicate(keep), places[count + k].replicate(keep)
+        value = wire(m, (value[step : step + keep] & moves) | (value[:keep] & stays), "shifted")
     return value

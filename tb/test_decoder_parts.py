@@ -92,11 +92,10 @@ def test_expansion_moves(bits: int) -> None:
     rng = random.Random(bits)
     for _ in range(300):
         mask = rng.choice((0, (1 << bits) - 1, rng.getrandbits(bits), 1 << rng.randrange(bits)))
-        value = rng.getrandbits(bits)
-        moved = value
+        moved = value = rng.getrandbits(mask.bit_count())
         for level, move in reversed(list(enumerate(expansion_moves(mask, bits)))):
-            moved = (moved & ~move) | (moved << (1 << level) & move)
-        assert moved & mask == expand(value, mask)
+            moved = (moved & ~move & ~(move >> (1 << level))) | (moved << (1 << level) & move)
+        assert moved == expand(value, mask)
 
 
 def test_pieces() -> None:

@@ -27,7 +27,7 @@ CASES = {
     "4x4": Parameters(4, (4,), 2),
     "no_zbx": Parameters(8, (8,), 2, frozenset({Tag.RAW, Tag.DBX, Tag.BX})),
 }
-_AHEAD = 7  # cycles from a block to its first slot
+_AHEAD = 6  # cycles from a block to its first slot
 
 
 def rebuilt(

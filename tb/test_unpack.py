@@ -88,6 +88,7 @@ def unpacked(block: dict[str, Any], ring: int, g: DecoderGeometry) -> list[dict[
                 "extra": ring_window(ring, bits, first, extra) if k == 0 else 0,
                 "extra_bits": extra if k == 0 else 0,
                 "padding": 0,
+                "top": block["top"] if k == 0 and block["dbx"] else PlaneClass.ZERO,
             }
         )
     pad = block["pad"]
@@ -128,6 +129,7 @@ async def unpacked_blocks(dut: Any) -> None:
             assert slot["data"] & mask == wanted["data"], (number, k)
             assert slot["extra"] & ((1 << wanted["extra_bits"]) - 1) == wanted["extra"]
             assert slot["padding"] == wanted["padding"], (number, k)
+            assert slot["top"] == wanted["top"]
         await poke.tick()
 
 
