@@ -33,7 +33,7 @@ def design(lane: Lane, count: int, seed: int) -> dict[str, Any]:
     netlist = flattened(lane.make(lane.parameters), lane.name)
     made = mutants(netlist, count, seed)
     program = build_mutants(lane, mutated(netlist, made), _FOLDER / lane.name)
-    killed = kill(lane, program, made, stimuli(lane.name, DEFAULT_SEED), _FOLDER / lane.name, _tell)
+    killed = kill(lane, program, made, stimuli(lane, DEFAULT_SEED), _FOLDER / lane.name, _tell)
     survivors = []
     for mutant in made:
         if mutant.number not in killed:

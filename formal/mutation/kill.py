@@ -58,19 +58,20 @@ def kill(
             if not left:
                 break
             start = time.monotonic()
-            records = lane.records(stimulus.tensors)
+            records = stimulus.records or lane.records(stimulus.tensors)
             work = folder / "run"
             work.mkdir(parents=True, exist_ok=True)
             for name, data in records.files().items():
                 (work / name).write_bytes(data)
             if how := _run(lane, runner, work, stimulus, records, 0):
                 raise NativeFailure(f"{lane.name} fails {stimulus.name!r} without a mutant: {how}")
+            before = len(killed)
             for mutant in left:
                 if how := _run(lane, runner, work, stimulus, records, mutant.number):
                     killed[mutant.number] = Kill(stimulus.name, how)
             seconds = time.monotonic() - start
-            count = f"{len(killed)} of {len(made)} killed"
-            tell(f"{lane.name}, {stimulus.name}: {count}, {seconds:.0f} s")
+            new, count = len(killed) - before, f"{len(killed)} of {len(made)} killed"
+            tell(f"{lane.name}, {stimulus.name}: {new}, {count}, {seconds:.0f} s")
     return killed
 
 
