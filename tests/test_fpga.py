@@ -45,7 +45,7 @@ def test_unknown_module(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_whole_engine() -> None:
     """Two lanes of each kind and what is around them; nothing where a part was not counted."""
-    rows = {name: dict.fromkeys(fpga.count({}), 10 ** k) for k, name in enumerate(MODULES)}
+    rows = {name: dict.fromkeys(fpga.count({}), 10**k) for k, name in enumerate(MODULES)}
     found = fpga.wholes(rows, 2)
     assert set(found["planezip_engine"].values()) == {2 + 20 + 100}
     assert set(found["planezip_axi"].values()) == {2 + 20 + 100 + 1000}
