@@ -70,6 +70,7 @@ def stimuli(lane: Lane, seed: int) -> Iterator[Stimulus]:
     yield Stimulus("generated, pauses", generated(1500), Stalls(2, 4))
     if reads:
         yield Stimulus("many broken", _broken(seed + 2, 1500))
+        yield Stimulus("many broken, pauses", _broken(15, 4000), Stalls(2, 0))
         legal = [t for w in _WIDTHS for t in legal_tensors(seed + 1, w, 3000, STYLES)]
         yield Stimulus("much legal", legal)
     yield Stimulus("real", [t for w in _WIDTHS for t in sets.real(w)[:_REAL_TENSORS]])
