@@ -14,6 +14,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +25,7 @@ from formal.coverage.walk import hits
 from planezip.model.format import BLOCK_BYTES, CHUNK_BYTES
 from planezip.model.generate import mixed
 from tb.activations import samples
+from tb.engine_runs import LENGTHS, MODES
 from tb.harness.driven import harness_files
 from tb.harness.faults import broken_tensors, legal_tensors
 from tb.harness.native import Runner, build_native
@@ -38,15 +40,14 @@ from tb.harness.path import (
 from tb.harness.path_records import path_files
 from tb.harness.tensors import DTYPES, Tensor
 from tb.legal import STYLES
-from tb.run import DEFAULT_SEED, ROOT, simulator_version
+from tb.places import ROOT
+from tb.run import DEFAULT_SEED, simulator_version
 
 __all__ = ["Round", "State", "main", "round_of", "soak"]
 
 LANES = 2
 BINS = sum(1 for _ in bins())
 _FOLDER = ROOT / "build" / "soak"
-_MODES = ("stream",) * 6 + ("bypass", "measure")
-_LENGTHS = (0, 1, 31, 64, 128, 129, 4095, 4096, 4097, 8192, 12_300)
 _TENSORS = 40
 _FAULTS = 25
 _LEGAL_BLOCKS = 150
@@ -75,7 +76,6 @@ class State:
     tensors: int = 0
     faults: int = 0
     resets: int = 0
-    bins_hit: int = 0
     hit: list[Bin] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -103,14 +103,12 @@ def _tensors(rng: random.Random) -> list[Tensor]:
     for _ in range(_TENSORS):
         dtype = rng.choice([name for names in DTYPES.values() for name in names])
         pool = real if not rng.randrange(4) else pools[16 if dtype in DTYPES[16] else 32]
-        size = rng.choice(
-            (rng.choice(_LENGTHS), rng.randrange(600), rng.randrange(5 * CHUNK_BYTES))
-        )
+        size = rng.choice((rng.choice(LENGTHS), rng.randrange(600), rng.randrange(5 * CHUNK_BYTES)))
         if not rng.randrange(8):
             pool = rng.randbytes(size)  # no encoding is shorter
         at = rng.randrange(max(1, len(pool) - size))
         at -= at % rng.choice((1, BLOCK_BYTES))
-        made.append(Tensor(dtype, pool[at : at + size], rng.choice(_MODES)))
+        made.append(Tensor(dtype, pool[at : at + size], rng.choice(MODES)))
     return made
 
 
@@ -152,7 +150,6 @@ def soak(
         state.resets += item.reset_at > 0
         state.rounds += 1
         state.seconds = before + time.monotonic() - began
-        state.bins_hit = len(hit & wanted)
         state.hit = sorted(hit & wanted, key=str)
         rounds = rounds - 1 if rounds is not None else None
         tell(state)
@@ -162,43 +159,62 @@ def _tell(state: State) -> None:
     rate = state.blocks / max(state.seconds, 1e-9)
     print(
         f"round {state.rounds}: {state.blocks:,} blocks, {rate:,.0f} blocks per second,"
-        f" {state.bins_hit} of {BINS} bins hit, {state.faults:,} broken streams,"
+        f" {len(state.hit)} of {BINS} bins hit, {state.faults:,} broken streams,"
         f" {state.resets} resets, {state.seconds / 60:.1f} min",
         flush=True,
     )
 
 
-def _document(state: State) -> dict[str, Any]:
-    return {
+def _write(path: Path, state: State) -> None:
+    document: dict[str, Any] = {
         "format": "planezip-soak",
         "version": 1,
         "planezip": metadata.version("planezip"),
         "verilator": simulator_version("verilator"),
         "lanes": LANES,
         "bins": BINS,
+        "bins_hit": len(state.hit),
         **vars(state),
     }
+    written = path.with_suffix(".tmp")  # a soak that is cut off leaves the state before
+    written.write_text(json.dumps(document) + "\n")
+    written.replace(path)
 
 
 def _read(path: Path, seed: int) -> State:
-    """What a soak of this seed has left, or a new one."""
+    """What a soak of this seed has left, or a new one.
+
+    Raises
+    ------
+    ValueError
+        For a file that no soak has written.
+    """
     if not path.exists():
         return State(seed)
-    document = json.loads(path.read_text())
-    state = State(**{name: document[name] for name in vars(State(seed))})
-    state.hit = [tuple(bin_) for bin_ in state.hit]
+    try:
+        document = json.loads(path.read_text())
+        state = State(**{name: document[name] for name in vars(State(seed))})
+        state.hit = [tuple(bin_) for bin_ in state.hit]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not the state of a soak; remove it to begin anew") from error
     return state
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 if nothing was wrong, 1 if something was."""
+    """0 if nothing was wrong, 1 if something was, 2 for a wrong call."""
     parser = argparse.ArgumentParser(prog="python -m formal.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED)
     parser.add_argument("--round", type=int, help="only this round of the seed")
     arguments = parser.parse_args(argv)
+    if arguments.minutes <= 0:
+        parser.error(f"minutes must be above 0, not {arguments.minutes}")
     path = _FOLDER / f"seed-{arguments.seed}.json"
-    state = _read(path, arguments.seed)
+    try:
+        state = _read(path, arguments.seed)
+    except ValueError as error:
+        print(f"planezip: {error}", file=sys.stderr)
+        return 2
     if arguments.round is not None:
         state = State(arguments.seed, rounds=arguments.round)
     elif state.rounds:
@@ -210,9 +226,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     def tell(state: State) -> None:
         _tell(state)
         if not only:
-            path.write_text(json.dumps(_document(state)) + "\n")
+            _write(path, state)
 
-    with Runner(program, _SECONDS) as runner:
+    with closing(Runner(program, _SECONDS)) as runner:
         work = _FOLDER / f"run-{arguments.seed}"
         soak(state, runner, work, arguments.minutes, tell, 1 if only else None)
     for problem in state.problems:

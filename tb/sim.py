@@ -21,11 +21,10 @@ from tb.harness.bulk import Stalls, build_lane, run_lane
 from tb.harness.lanes import LANES
 from tb.harness.path import build_path
 from tb.jobs import Job, jobs
+from tb.places import BUILD, ROOT
 from tb.report import Report, Run, table
 from tb.run import (
-    BUILD,
     DEFAULT_SEED,
-    ROOT,
     BenchFailure,
     SimulatorMissing,
     Sources,

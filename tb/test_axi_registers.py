@@ -24,7 +24,8 @@ from planezip.hdl.registers import BANK_REGISTERS, BANKS, COMMON, MAGIC, documen
 from planezip.hdl.types import ElementType, Mode, beat
 from planezip.model.format import DEFAULT, Tag
 from tb.bench import Bench
-from tb.run import ROOT, run_bench
+from tb.places import ROOT
+from tb.run import run_bench
 from tb.streams import read
 
 OKAY, SLVERR = 0, 2

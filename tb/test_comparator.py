@@ -12,7 +12,8 @@ from planezip.hdl.comparator import Comparator, largest_size, size_bits, smalles
 from planezip.model.format import ALL_ENCODINGS, DEFAULT, TAG_BITS, Parameters, Tag
 from tb.bench import Bench
 from tb.layouts import pack
-from tb.run import ROOT, run_bench
+from tb.places import ROOT
+from tb.run import run_bench
 
 SUBSETS = [ALL_ENCODINGS, frozenset({Tag.RAW, Tag.BX}), frozenset({Tag.RAW, Tag.ZVC, Tag.ZBX})]
 

@@ -11,8 +11,9 @@ import pytest
 
 from planezip.hdl.axi import AxiEngine
 from planezip.hdl.export import MODULES, ports, template, verilog, write
+from tb.places import ROOT
 from tb.ports import port_list
-from tb.run import ROOT, icarus_missing
+from tb.run import icarus_missing
 
 VERILOG = ROOT / "tb" / "verilog"
 

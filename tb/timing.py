@@ -15,7 +15,7 @@ from planezip.hdl.engine_types import Activity
 from tb.activations import samples
 from tb.harness.path import build_path, run_path
 from tb.harness.tensors import Tensor
-from tb.run import ROOT
+from tb.places import ROOT
 
 __all__ = ["Trace", "draw", "main", "parse", "pieces"]
 

@@ -13,8 +13,8 @@ import pytest
 
 from tb import sim
 from tb.jobs import WIDTHS
+from tb.places import BUILD, ROOT
 from tb.report import Report, Run
-from tb.run import BUILD, ROOT
 
 BLOCKS = {"compressor": 100_000, "decompressor": 100_000, "pair": 2_000}  # per width
 SCHEMA = json.loads((ROOT / "tb" / "report.schema.json").read_text())

@@ -14,7 +14,8 @@ from formal.coverage.bins import STALLS, Bin, bins
 from formal.coverage.walk import hits
 from tb.harness.lanes import LANES
 from tb.jobs import Job, jobs
-from tb.run import DEFAULT_SEED, ROOT
+from tb.places import ROOT
+from tb.run import DEFAULT_SEED
 
 __all__ = ["main"]
 

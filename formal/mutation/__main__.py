@@ -18,7 +18,8 @@ from formal.mutation.kill import build_mutants, kill
 from formal.mutation.netlist import flattened, mutants, mutated
 from formal.mutation.stimuli import stimuli
 from tb.harness.lanes import LANES, Lane
-from tb.run import DEFAULT_SEED, ROOT, simulator_version
+from tb.places import ROOT
+from tb.run import DEFAULT_SEED, simulator_version
 
 __all__ = ["main"]
 
@@ -57,7 +58,8 @@ def design(lane: Lane, count: int, seed: int) -> dict[str, Any]:
 
 def share(row: dict[str, Any]) -> float:
     """Killed mutants of those that are not proven equivalent."""
-    return float(row["killed"] / (row["mutants"] - row["equivalent"]))
+    others = row["mutants"] - row["equivalent"]
+    return float(row["killed"] / others) if others else 1.0
 
 
 def _tell(text: str) -> None:
@@ -72,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="of their choice")
     parser.add_argument("--report", type=Path, default=_FOLDER / "report.json")
     arguments = parser.parse_args(argv)
+    if arguments.mutants < 1:
+        parser.error(f"mutants must be 1 or more, not {arguments.mutants}")
     known = [lane for lane in LANES if lane.name != "pair"]
     names = arguments.lanes or [lane.name for lane in known]
     if wrong := set(names) - {lane.name for lane in known}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def kill(
         If a stimulus finds fault with the lane itself.
     """
     killed: dict[int, Kill] = {}
-    with Runner(program, _SECONDS) as runner:
+    with closing(Runner(program, _SECONDS)) as runner:
         for stimulus in stimuli:
             left = [mutant for mutant in made if mutant.number not in killed]
             if not left:

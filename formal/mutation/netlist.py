@@ -15,7 +15,7 @@ from typing import Any
 from amaranth.back import rtlil
 
 from formal.smt import run_yosys
-from tb.run import ROOT
+from tb.places import ROOT
 
 __all__ = ["SELECT", "SELECT_BITS", "Mutant", "flattened", "mutants", "mutated"]
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tb.run import DEFAULT_SEED, Sources, build, locked, run_tests
+from tb.places import locked
+from tb.run import DEFAULT_SEED, Sources, build, run_tests
 
 __all__ = ["Built", "Found", "build_harness", "driven", "found_in", "harness_files", "seed_of"]
 

@@ -1,6 +1,6 @@
 // Runs of a harness without Python: a line of stdin is a run, a line of stdout its end.
 //
-// A line has the run's folder, then plusargs. Each run is a process of its own, so that one
+// A line has the run's folder, then plusargs, with tabs between. Each run is a process of its own, so that one
 // that aborts (logic that does not settle) or reaches its limit of processor time ends alone.
 // Answers: "ended CODE" or "died SIGNAL".
 #include <sys/resource.h>
@@ -46,7 +46,7 @@ int main(int, char** argv) {
     for (std::string line; std::getline(std::cin, line);) {
         std::istringstream stream(line);
         std::vector<std::string> words;
-        for (std::string word; stream >> word;) words.push_back(word);
+        for (std::string word; std::getline(stream, word, '\t');) words.push_back(word);
         const pid_t child = fork();
         if (!child) _exit(run(words, seconds));
         int status = 0;

