@@ -106,15 +106,15 @@ def measure(
     if not library.power or not opensta():
         activities = None
     key = _key(name, text, library, constraint, activities is not None, mappings)
+    path = folder / "cache" / f"{name}-{key[:32]}.json"
+    if (kept := _kept(path)) is not None:
+        return kept, True
+    found = None if activities is None else activities()
 
     def row(mapping: str) -> Row:
         netlist = _mapped(name, text, library, constraint, folder, mapping)
         return _row(netlist, mapping, library, node, constraint, found, int(name in LANES))
 
-    path = folder / "cache" / f"{name}-{key[:32]}.json"
-    if (kept := _kept(path)) is not None:
-        return kept, True
-    found = None if activities is None else activities()
     return _best(path, mappings, row), False
 
 

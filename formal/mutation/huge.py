@@ -34,27 +34,23 @@ def beginning(lane: Lane, seed: int, bit: int, mode: str) -> tuple[Tensor, Recor
     whole = Tensor(rng.choice(DTYPES[w]), data + bytes(BLOCK_BYTES), mode)
     sent = data if mode == "bypass" else encode_bytes(data, w)
     records = lane.records([whole])
+    wire = whole.data if mode == "bypass" else encode_bytes(whole.data, w)
+    raw_beats, wire_beats = -(-len(whole.data) // _RAW_BYTES), -(-len(wire) // _WIRE_BYTES)
     if lane.raw_side == "in":  # a full wire beat waits for a byte behind it: it may be the last
         taken, given, chunks = len(data) // _RAW_BYTES, (len(sent) - 1) // _WIRE_BYTES, _CHUNKS
+        beats_in, beats_out = raw_beats, wire_beats
     else:  # the last chunk lacks its end
         chunks = _CHUNKS - (len(sent) % _WIRE_BYTES > 0)
         taken, given = len(sent) // _WIRE_BYTES, chunks * CHUNK_BYTES // _RAW_BYTES
+        beats_in, beats_out = wire_beats, raw_beats
     length = int.from_bytes(records.descriptors, "big")
     length += ((1 << bit) - BLOCK_BYTES) << _FIELD.offset
     seen = replace(whole, data=data[: chunks * BLOCKS_PER_CHUNK * BLOCK_BYTES])
     return seen, replace(
         records,
         descriptors=length.to_bytes(len(records.descriptors), "big"),
-        input=_first(records.input, taken, lane.raw_side == "in"),
-        output=_first(records.output, given, lane.raw_side == "out"),
+        input=records.input[: len(records.input) // beats_in * taken],
+        output=records.output[: len(records.output) // beats_out * given],
         reports=records.reports[: len(records.reports) // (_CHUNKS + 1) * chunks],
         arrivals=(),
     )
-
-
-def _first(data: bytes, count: int, raw: bool) -> bytes:
-    """The first ``count`` records of a stream of raw or wire beats with their marks."""
-    size = (_RAW_BYTES if raw else _WIRE_BYTES) + 1
-    while len(data) % size:  # a byte or more of what else a beat has
-        size += 1
-    return data[: count * size]
