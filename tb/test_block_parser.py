@@ -18,6 +18,7 @@ from tb.bench import Bench
 from tb.blocks import random_block
 from tb.layouts import pack
 from tb.legal import broken, chunk_of, legal_block
+from tb.marks import sampled
 from tb.poke import Poke
 from tb.ring import Ring
 from tb.run import run_bench
@@ -145,7 +146,7 @@ def check(block: Any, end: Any, wanted: dict[str, Any], ring_bits: int, p: Param
         assert found == value, (name, found, value)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", sampled(CASES, "8x8", "4x4", "no_dbx"))
 def test_block_parser(case: str) -> None:
     p = CASES[case]
     beats = 2 if p.block_bits == 16 else 4

@@ -23,6 +23,7 @@ from planezip.model.reference import (
 )
 from tb.bench import Bench
 from tb.blocks import random_block
+from tb.marks import sampled
 from tb.poke import Poke
 from tb.run import run_bench
 
@@ -143,7 +144,9 @@ async def parser(dut: Any) -> None:
         before = block
 
 
-@pytest.mark.parametrize("parameters", _PARAMETERS, ids=lambda p: str(p.symbol_bits))
+@pytest.mark.parametrize(
+    "parameters", sampled(_PARAMETERS, *_PARAMETERS[1:]), ids=lambda p: str(p.symbol_bits)
+)
 def test_code_parser(parameters: Parameters) -> None:
     run_bench(
         CodeParser(parameters, _CYCLES),

@@ -15,6 +15,7 @@ from planezip.hdl.splitter import Splitter, parts
 from planezip.hdl.types import ElementType, Mode, beat, descriptor
 from planezip.model.format import HEADER_BYTES, Parameters
 from tb.bench import Bench
+from tb.marks import sampled
 from tb.rows import rows_of
 from tb.run import run_bench
 
@@ -151,7 +152,7 @@ def joined(monitor: Any, size: int) -> list[bytes]:
     return chunks
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("lanes", sampled(LANES, 2))
 def test_splitter(lanes: int) -> None:
     arguments = {"parameters": SMALL, "lanes": lanes}
     component = Splitter(SMALL, lanes)
@@ -266,7 +267,7 @@ def test_no_output_waits(source: str) -> None:
     run_bench(component, __name__, arguments=arguments, testcase="nothing_waits_for_ready")
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("lanes", sampled(LANES, 2))
 def test_dealer(lanes: int) -> None:
     arguments = {"parameters": SMALL, "lanes": lanes}
     component = Dealer(SMALL, lanes)

@@ -14,6 +14,7 @@ from planezip.hdl.axi import AxiEngine
 from planezip.hdl.engine import Engine
 from planezip.model import encode_bytes
 from planezip.model.format import DEFAULT, Parameters
+from tb import marks
 from tb.engine_runs import path_tensors, sent_back, slow, worst_cases
 from tb.harness.faults import broken_tensors
 from tb.harness.path import PathResult, PathStalls, build_path, run_path
@@ -39,6 +40,7 @@ def run(tensors: list[Tensor], name: str, **options: object) -> PathResult:
     return result
 
 
+@marks.slow
 @pytest.mark.parametrize("stalls", [(0, 0, 0), (1, 2, 3), (2, 4, 1), (3, 1, 2)])
 def test_whole_path(stalls: tuple[int, int, int]) -> None:
     """240 tensors of five element types over a link with stalls, all modes."""
@@ -48,6 +50,7 @@ def test_whole_path(stalls: tuple[int, int, int]) -> None:
     assert result.output.blocks > 3000
 
 
+@marks.slow
 def test_reset_in_the_middle() -> None:
     """Nothing is left of the tensors under way: all are sent again, and come as they should."""
     tensors = path_tensors(60, DEFAULT_SEED)
@@ -56,6 +59,7 @@ def test_reset_in_the_middle() -> None:
         assert result.output.cycles > 1500
 
 
+@marks.slow
 def test_broken_streams() -> None:
     """The error of each stream in its completion, zeros in its place, the next one untouched."""
     back = [tensor for w in (16, 32) for tensor in broken_tensors(DEFAULT_SEED, w, 60)]
@@ -68,6 +72,7 @@ def test_broken_streams() -> None:
         run([Tensor("float32", bytes(300))], name, stalls=PathStalls(*stalls), back=back)
 
 
+@marks.slow
 @pytest.mark.parametrize("case", worst_cases(DEFAULT_SEED))
 def test_full_rate(case: str) -> None:
     """Both directions at once: 32 bytes per lane a cycle, whatever the lengths."""
@@ -82,6 +87,7 @@ def test_full_rate(case: str) -> None:
         assert result.output.cycles <= 4 * blocks // LANES + 2 * CHUNK // 32
 
 
+@marks.slow
 def test_measure_does_not_wait() -> None:
     """Tensors that are measured pass while the output of the engine never moves."""
     tensors = [

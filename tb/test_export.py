@@ -11,6 +11,7 @@ import pytest
 
 from planezip.hdl.axi import AxiEngine
 from planezip.hdl.export import MODULES, ports, template, verilog, write
+from tb.marks import slow
 from tb.places import ROOT
 from tb.ports import port_list
 from tb.run import icarus_missing
@@ -26,12 +27,14 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@slow
 def test_ports(exported: Path) -> None:
     """Names, directions and widths of all ports are what tb/verilog/ports.txt says."""
     found, kept = port_list(exported), (VERILOG / "ports.txt").read_text()
     assert found == kept, "ports changed: python -m tb.ports > tb/verilog/ports.txt"
 
 
+@slow
 def test_files(exported: Path) -> None:
     """A header with version and parameters; lists name each file, lowest module first."""
     for name in MODULES:
@@ -57,6 +60,7 @@ def test_template() -> None:
     )
 
 
+@slow
 def test_same_text_every_time(exported: Path) -> None:
     """In another process, with another hash seed."""
     code = (
@@ -73,6 +77,7 @@ def test_same_text_every_time(exported: Path) -> None:
 
 
 @pytest.mark.skipif(bool(icarus_missing()), reason=f"SKIPPED ON ICARUS: {icarus_missing()}")
+@slow
 def test_smoke(exported: Path, tmp_path: Path) -> None:
     """The hand-written test of the AXI wrapper, as its head says."""
     out = tmp_path / "smoke.vvp"

@@ -16,6 +16,7 @@ from planezip.model.reference import EncodedBlock, encode_block, number_of, sele
 from planezip.synth.prototype import BIAS, ParseLoop
 from tb.bench import Bench
 from tb.blocks import random_block
+from tb.marks import slow
 from tb.poke import Poke
 from tb.run import run_bench
 
@@ -134,5 +135,6 @@ async def starts(dut: Any) -> None:
             before = slot
 
 
+@slow
 def test_parse_loop() -> None:
     run_bench(ParseLoop(), __name__, flatten=True)
