@@ -1,6 +1,6 @@
 """`make sim`: unit benches, then the lanes on real and generated data; a table and a report.
 
-The lanes are built for Verilator on one core while the unit benches run on the other.
+The lanes are built for Verilator, then run, while the unit benches run.
 SIM=icarus or SIM=verilator restricts everything to one simulator.
 """
 
@@ -58,7 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"planezip {metadata.version('planezip')}: {versions}, seed {seed}", flush=True)
     if not only and icarus_missing():
         print(f"WITHOUT ICARUS, and without its checks for X: {icarus_missing()}", flush=True)
-    with ThreadPoolExecutor(1) as builder, ThreadPoolExecutor(2) as runner:
+    with (
+        ThreadPoolExecutor(1) as tester,
+        ThreadPoolExecutor(1) as builder,
+        ThreadPoolExecutor(2) as runner,
+    ):
         builds = {
             (lane.name, name): builder.submit(build_lane, lane, name)
             for lane in LANES
@@ -70,9 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for lanes in (_FULL_ENGINES if arguments.full else _ENGINES)
             if "verilator" in simulators
         }
-        benches = (
-            dict.fromkeys(OUTCOMES, 0) if arguments.no_benches else run_benches(full=arguments.full)
-        )
+        tested = None if arguments.no_benches else tester.submit(run_benches, full=arguments.full)
         pending = [
             (job, runner.submit(_run, job, builds[job.lane.name, job.simulator]))
             for lane in LANES
@@ -80,6 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ]
         runs = [_told(job, future) for job, future in pending]
         runs += [_tell(run) for run in engine_runs(engines, seed, arguments.full)]
+        benches = tested.result() if tested else dict.fromkeys(OUTCOMES, 0)
     report = BUILD / "report.json"
     Report(metadata.version("planezip"), arguments.full, benches, runs).write(report)
     print(f"\n{table(runs)}\n")

@@ -12,6 +12,7 @@ from planezip.hdl.merger import Packer, packed
 from planezip.hdl.rows import BeatsToRows, RowsToBeats, beats_of_rows
 from planezip.hdl.types import beat
 from tb.bench import Bench
+from tb.marks import sampled
 from tb.rows import rows_of
 from tb.run import run_bench
 
@@ -36,7 +37,7 @@ async def rows_become_beats(dut: Any) -> None:
         await bench.finish()
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("lanes", sampled(LANES, 2))
 def test_rows_to_beats(lanes: int) -> None:
     arguments = {"size": 8, "lanes": lanes}
     component = RowsToBeats(8, lanes, 5)
@@ -60,7 +61,7 @@ async def beats_become_rows(dut: Any) -> None:
         await bench.finish()
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("lanes", sampled(LANES, 2))
 def test_beats_to_rows(lanes: int) -> None:
     arguments = {"size": 8, "lanes": lanes}
     component = BeatsToRows(8, lanes, 5)
@@ -90,7 +91,7 @@ async def chunks_are_packed(dut: Any) -> None:
         await bench.finish()
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("lanes", sampled(LANES, 2))
 def test_packer(lanes: int) -> None:
     arguments = {"size": 16, "lanes": lanes}
     run_bench(Packer(16, lanes), __name__, arguments=arguments, testcase="chunks_are_packed")
