@@ -1,40 +1,33 @@
-"""Verilog of components: deterministic text, stable port names, no paths in it.
+"""The exported hardware: lanes, engine and AXI wrapper as Verilog files.
 
-A port ``wire`` with the stream signature becomes ``wire__valid``, ``wire__ready`` and
-``wire__payload``, a packed vector with the first field of the layout in its lowest bits.
-``python -m planezip.hdl.export [--lanes N] [FOLDER]`` writes lanes, engine and AXI wrapper to
-build/verilog/, with a FuseSoC core file, a file list and an instantiation template.
+``python -m planezip.hdl.export [--lanes N] [FOLDER]`` writes them to build/verilog/, with a
+FuseSoC core file, a file list and an instantiation template.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from amaranth.back import rtlil
-
 from planezip.hdl.axi import AxiEngine
 from planezip.hdl.compressor import CompressorLane
 from planezip.hdl.decompressor import DecompressorLane
 from planezip.hdl.engine import Engine
+from planezip.hdl.verilog import verilog
 from planezip.model.format import DEFAULT, FORMAT_VERSION, Parameters
 
 __all__ = [
     "LANES",
     "MODULES",
-    "ExportError",
     "header",
     "main",
     "ports",
     "template",
-    "verilog",
     "write",
 ]
 
@@ -46,74 +39,6 @@ MODULES: Mapping[str, Callable[[Parameters, int], Any]] = {
     "planezip_axi": lambda parameters, lanes: AxiEngine(parameters, lanes, instances=True),
 }
 """What is exported, by the name of its Verilog module: each has instances of those above it."""
-
-# Combinational logic is written as assignments: an `always @*` block is not evaluated at
-# time zero, and Icarus then keeps X until an input changes. Nor can Icarus read the
-# functions that stand for $pmux cells. (yosys is the native one of the pyosys wheel, ten
-# times as fast as Amaranth's own.)
-_SCRIPT = ("proc", "pmuxtree", "memory_collect", "opt_clean")
-# One module with few named wires; "opt -full" alone stops at registers that are constant.
-_FLATTEN = (
-    "proc",
-    "flatten",
-    "opt_clean",
-    "opt -full",
-    "pmuxtree",
-    "memory_collect",
-    "opt_clean -purge",
-)
-_RUNNER = """
-import sys
-from pyosys import libyosys
-design = libyosys.Design()
-for command in sys.argv[1:]:
-    libyosys.run_pass("tee -q " + command, design)
-"""
-
-
-class ExportError(RuntimeError):
-    """yosys could not convert a component."""
-
-
-def verilog(component: Any, name: str, *, flatten: bool = False) -> str:
-    """Verilog of an Amaranth component as the module ``name``.
-
-    Parameters
-    ----------
-    component : wiring.Component
-    name : str
-    flatten : bool
-        One optimised module without internal names, for fast builds of simulations.
-        Otherwise submodules are ``name_submodule``.
-
-    Raises
-    ------
-    ExportError
-        With yosys' message.
-    """
-    text = _plain_names(rtlil.convert(component, name=name, emit_src=False))
-    with tempfile.TemporaryDirectory() as folder:
-        source, out = Path(folder) / "in.il", Path(folder) / "out.v"
-        source.write_text(text)
-        script = _FLATTEN if flatten else _SCRIPT
-        commands = [f"read_rtlil {source}", *script, f"write_verilog -norename -noattr {out}"]
-        result = subprocess.run(
-            [sys.executable, "-c", _RUNNER, *commands], check=False, capture_output=True, text=True
-        )
-        if result.returncode or not out.exists():
-            raise ExportError(f"yosys failed: {(result.stderr or result.stdout)[-2000:]}")
-        return out.read_text().partition("\n")[2].lstrip()  # without yosys' banner
-
-
-def _plain_names(text: str) -> str:
-    """RTLIL with modules called ``a_b`` for ``a.b``: names that need no escape in Verilog."""
-    modules = set(re.findall(r"^module \\(\S+)$", text, re.MULTILINE))
-
-    def plain(match: re.Match[str]) -> str:
-        name = match[2]
-        return match[1] + (name.replace(".", "_") if name in modules else name)
-
-    return re.sub(r"^(\s*(?:module|cell) \\)(\S+)", plain, text, flags=re.MULTILINE)
 
 
 def header(name: str, parameters: Parameters, lanes: int | None = None) -> str:

@@ -20,8 +20,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from planezip.hdl.export import verilog
 from planezip.hdl.types import ElementType, Mode, beat, descriptor
+from planezip.hdl.verilog import verilog
 from planezip.model.codec import encode_bytes
 from planezip.model.format import DEFAULT, Parameters
 from planezip.synth.library import SynthError

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from planezip.hdl.export import LANES, MODULES, verilog
+from planezip.hdl.export import LANES, MODULES
+from planezip.hdl.verilog import verilog
 from planezip.model.format import DEFAULT
 
 __all__ = ["FAMILIES", "count", "main", "mapped", "resources", "wholes"]

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from planezip.hdl.export import verilog
+from planezip.hdl.verilog import verilog
 from tb.places import BUILD, ROOT, locked
 
 __all__ = ["cached_verilog", "sources_of"]
@@ -41,13 +41,13 @@ def _contents(path: Path) -> bytes:
     digest = hashlib.sha256()
     for package in ("amaranth", "pyosys"):
         digest.update(metadata.version(package).encode())
-    for source in sorted({*sources_of(path), ROOT / "hdl" / "export.py"}):
+    for source in sorted({*sources_of(path), ROOT / "hdl" / "verilog.py"}):
         digest.update(source.read_bytes())
     return digest.digest()
 
 
 def cached_verilog(component: Any, name: str, *, flatten: bool = True) -> str:
-    """:func:`planezip.hdl.export.verilog` of a component, from the store if it is there.
+    """:func:`planezip.hdl.verilog.verilog` of a component, from the store if it is there.
 
     What a component is made from is told by its class and its attributes. One with an
     attribute that shows no value of its own is converted every time.

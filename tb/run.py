@@ -321,7 +321,7 @@ def run_bench(
         Icarus by default, or what the environment variable SIM says. Without SIM, and
         without Icarus installed, the pytest test is skipped.
     flatten : bool
-        One optimised module (:func:`planezip.hdl.export.verilog`): large components run
+        One optimised module (:func:`planezip.hdl.verilog.verilog`): large components run
         several times as fast.
 
     Returns

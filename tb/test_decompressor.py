@@ -10,8 +10,8 @@ import cocotb
 import pytest
 
 from planezip.hdl.decompressor import LATENCY_CYCLES, DecompressorLane
-from planezip.hdl.export import verilog
 from planezip.hdl.types import ElementType, Mode
+from planezip.hdl.verilog import verilog
 from planezip.model.errors import ErrorCode, StreamError
 from planezip.model.format import DEFAULT, Parameters, Tag
 from planezip.model.reference import bits_of, decode_tensor

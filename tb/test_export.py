@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from planezip.hdl.axi import AxiEngine
-from planezip.hdl.export import MODULES, ports, template, verilog, write
+from planezip.hdl.export import MODULES, ports, template, write
+from planezip.hdl.verilog import verilog
 from tb.marks import slow
 from tb.places import ROOT
 from tb.ports import port_list
@@ -64,7 +65,7 @@ def test_template() -> None:
 def test_same_text_every_time(exported: Path) -> None:
     """In another process, with another hash seed."""
     code = (
-        "from planezip.hdl.export import verilog; from planezip.hdl.axi import AxiEngine;"
+        "from planezip.hdl.verilog import verilog; from planezip.hdl.axi import AxiEngine;"
         "print(verilog(AxiEngine(instances=True), 'planezip_axi'), end='')"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
