@@ -21,7 +21,10 @@ from tb.harness.bulk import Result, Stalls, build_lane, run_lane
 from tb.harness.expected import Records, beats, descriptors, raw_words, words_to_bytes
 from tb.harness.lanes import Lane
 from tb.harness.tensors import Tensor, as_blocks, cut, distinct
+from tb.marks import slow
 from tb.run import default_simulator
+
+pytestmark = slow  # of the benches themselves
 
 
 class Repacker(wiring.Component):

@@ -13,7 +13,10 @@ from amaranth.lib.wiring import In, Out
 
 from tb.bench import Bench
 from tb.layouts import fields_at, pack, unpack
+from tb.marks import slow
 from tb.run import BenchFailure, run_bench
+
+pytestmark = slow  # of the benches themselves
 
 LAYOUT = data.StructLayout({"data": unsigned(40), "last": 1})
 FAULTS = {
