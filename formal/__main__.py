@@ -10,7 +10,14 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from formal import codec_properties, lane_properties, part_properties, stream_properties
+from formal import (
+    codec_properties,
+    engine_properties,
+    lane_properties,
+    part_properties,
+    slot_properties,
+    stream_properties,
+)
 from formal.prove import Property, Verdict, broken, prove
 from formal.report import table, write
 from formal.solve import DEFAULT_SOLVER, SOLVERS, version
@@ -23,8 +30,10 @@ REPORT = Path(__file__).parents[1] / "build" / "formal" / "report.json"
 def all_properties() -> Iterator[Property]:
     """Every property, those that take longest first."""
     yield from lane_properties.properties()
+    yield from engine_properties.properties()
     yield from codec_properties.properties()
     yield from part_properties.properties()
+    yield from slot_properties.properties()
     yield from stream_properties.properties()
 
 

@@ -17,7 +17,6 @@ from formal.streams import driven
 from planezip.hdl.compressor import CompressorLane
 from planezip.hdl.decompressor import DecompressorLane
 from planezip.hdl.intake import Intake
-from planezip.hdl.merger import Merger
 from planezip.hdl.types import Mode
 from planezip.model.format import DEFAULT, HEADER_BYTES, Parameters, Tag
 
@@ -260,36 +259,6 @@ def bounded_chunks(p: Parameters) -> Check:
     return check
 
 
-def merged(size: int, lanes: int) -> Check:
-    """Merger: each row goes out next, from the lane whose turn it is, and none waits for another.
-
-    A row that is there when its turn comes is taken as soon as the output is free: the order
-    of dealing cannot block as long as each lane gives the chunks that it was dealt.
-    """
-    check, readies = driven(partial(Merger, size, lanes))
-    dut: Any = check.dut
-    turn, out = dut.merge, dut.output
-    free = check.wire(~out.valid | readies["output"])
-    moves = []
-    taken = Signal(len(Value.cast(out.payload)))
-    for k, port in enumerate(dut.rows):
-        here = check.wire(turn.valid & (turn.payload.lane == k))
-        check.always(port.ready == (free & here))
-        row = port.payload
-        moves.append(check.wire(port.valid & port.ready))
-        after = Cat(row.data, row.bytes, row.last & turn.payload.last)
-        with check.m.If(moves[-1]):
-            check.m.d.sync += taken.eq(after)
-    some = check.wire(Cat(moves).any())
-    ends = Cat(move & port.payload.last for move, port in zip(moves, dut.rows, strict=True))
-    check.always(turn.ready == ends.any())
-    moved, kept = Signal(), Signal()
-    check.m.d.sync += [moved.eq(some), kept.eq(out.valid & ~readies["output"])]
-    check.always(out.valid == (moved | kept))
-    check.equal(out.payload, taken, moved)
-    return check
-
-
 def properties() -> Iterator[Property]:
     """Compressor and decompressor."""
     yield Property(
@@ -309,13 +278,6 @@ def properties() -> Iterator[Property]:
         _DECODED + 1,
         partial(bounded_beats, TINY, 1),
         "the lane is told a byte more than the descriptor has",
-    )
-    yield Property(
-        "merger: rows in the order of dealing, none waits for another",
-        partial(merged, 4, 2),
-        "induction",
-        1,
-        quick=True,
     )
     yield Property(
         "intake: no more blocks than the descriptor has, for any bytes",
