@@ -12,7 +12,7 @@ from pathlib import Path
 
 from formal.check import DUT, TOP
 
-__all__ = ["READ", "ExportError", "Model", "export", "mutations", "run_yosys"]
+__all__ = ["READ", "ExportError", "Model", "definitions", "export", "mutations", "run_yosys"]
 
 _RUNNER = """
 import sys
@@ -160,7 +160,7 @@ def export(rtlil: str, mutation: str | None = None, lemmas: Sequence[str] = ()) 
         raise ExportError("the design has no state as a bit vector")
     functions = [
         (found[1], found[2], found[3])
-        for line in _definitions(text)
+        for line in definitions(text)
         if (found := _FUNCTION.match(line))
     ]
     terms = [re.sub(r"\{([^}]+)\}", r"(|top_n \1| state)", lemma) for lemma in lemmas]
@@ -188,7 +188,7 @@ def export(rtlil: str, mutation: str | None = None, lemmas: Sequence[str] = ()) 
     )
 
 
-def _definitions(text: str) -> list[str]:
+def definitions(text: str) -> list[str]:
     """Function definitions without comments, one line each, up to the transitions."""
     found: list[str] = []
     open_ = 0

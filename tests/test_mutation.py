@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -14,7 +15,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from formal.mutation import __main__ as command
-from formal.mutation.equivalence import combinational, equivalent
+from formal.mutation.combinational import combinational
+from formal.mutation.equivalence import equivalent
 from formal.mutation.netlist import SELECT, Mutant, flattened, mutants, mutated
 from tb.test_harness import lane
 
@@ -47,6 +49,30 @@ class Redundant(wiring.Component):
         return m
 
 
+class Hidden(wiring.Component):
+    """``data`` is seen if valid; ``one`` and ``other`` differ, but in the first cycle."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {"v": In(1), "a": In(1), "b": In(1), "out": Out(1), "both": Out(1), "none": Out(1)}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        valid, data, one, other = Signal(), Signal(), Signal(), Signal()
+        with m.If(self.v):
+            m.d.sync += data.eq(self.a)
+        with m.Else():
+            m.d.sync += data.eq(self.b)
+        m.d.sync += [valid.eq(self.v), one.eq(self.a), other.eq(~self.a)]
+        m.d.comb += [
+            self.out.eq(valid & data),
+            self.both.eq(one & other),
+            self.none.eq(~(one | other)),
+        ]
+        return m
+
+
 @pytest.fixture(scope="module")
 def netlist() -> str:
     return flattened(Redundant(), "redundant")
@@ -72,6 +98,30 @@ def test_what_cannot_be_seen_is_proven(netlist: str) -> None:
     assert proven["$and", "Y", "const0"]
     assert not proven["$or", "Y", "const0"]
     assert not proven["$or", "Y", "const1"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "out", "port", "mode", "same"),
+    [
+        ("$mux", None, "A", "inv", True),  # heals: what is not valid is not seen
+        ("$mux", None, "B", "inv", False),
+        ("$and", "both", "Y", "const0", True),  # of states that the cycle before leads to
+        ("$and", "both", "Y", "const1", False),
+        ("$or", None, "Y", "const1", False),  # seen in the first cycle only
+    ],
+)
+def test_what_heals_is_proven(kind: str, out: str | None, port: str, mode: str, same: bool) -> None:
+    hidden = flattened(Hidden(), "hidden")
+    (cell,) = (
+        found[1]
+        for found in re.finditer(
+            rf"^  cell {re.escape(kind)} (\S+)\n(?:    .*\n)*", hidden, re.MULTILINE
+        )
+        if out is None or f"\\{out}\n" in found[0]
+    )
+    bare = f"mutate -mode {mode} -module hidden -cell {cell} -port {port} -portbit 0"
+    mutant = Mutant(1, mode, kind, cell, port, 0, "", bare)
+    assert equivalent(hidden, "hidden", mutant) == same
 
 
 @pytest.mark.parametrize("port", ["ADDR", "EN"])

@@ -1,0 +1,52 @@
+"""The combinational part of a lane, whose state and memories are inputs and outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["combinational"]
+
+_CELL = re.compile(r"^  cell \$(dff|memrd_v2|memwr_v2|meminit_v2|scopeinfo) (\S+)\n", re.MULTILINE)
+# Ports of a cell that become inputs and outputs, with the parameter that has their width.
+_CUT = {
+    "dff": {"Q": ("input", "WIDTH"), "D": ("output", "WIDTH")},
+    "memrd_v2": {"DATA": ("input", "WIDTH"), "ADDR": ("output", "ABITS"), "EN": ("output", "")},
+    "memwr_v2": {
+        "DATA": ("output", "WIDTH"),
+        "ADDR": ("output", "ABITS"),
+        "EN": ("output", "WIDTH"),
+    },
+    "meminit_v2": {},
+    "scopeinfo": {},
+}
+
+
+def combinational(netlist: str) -> str:
+    """A netlist without its registers and memories: what they hold and read are inputs, what
+    they take outputs, called after the cell."""
+    text = re.sub(r"^ *attribute .*\n", "", netlist, flags=re.MULTILINE)
+    text = re.sub(r"^  memory .*\n", "", text, flags=re.MULTILINE)
+    kept: list[str] = []
+    added: list[str] = []
+    at = 0
+    for found in _CELL.finditer(text):
+        end = text.index("\n  end\n", found.end()) + len("\n  end\n")
+        kept.append(text[at : found.start()])
+        at = end
+        added += _ports(found[1], found[2], text[found.end() : end], len(added))
+    kept.append(text[at:])
+    body, _, rest = "".join(kept).rpartition("\nend\n")
+    return "\n".join([body, *added, "end", rest])
+
+
+def _ports(kind: str, cell: str, text: str, number: int) -> Iterator[str]:
+    parameters = dict(re.findall(r"^    parameter \\(\S+) (\d+)$", text, re.MULTILINE))
+    signals = dict(re.findall(r"^    connect \\(\S+) (.*)$", text, re.MULTILINE))
+    for k, (port, (way, width)) in enumerate(_CUT[kind].items()):
+        name = "\\cut_" + re.sub(r"\W", "_", cell) + "_" + port
+        bits = parameters[width] if width else "1"
+        yield f"  wire width {bits} {way} {1000 + number + 2 * k} {name}"
+        yield "  connect " + (
+            f"{signals[port]} {name}" if way == "input" else f"{name} {signals[port]}"
+        )
