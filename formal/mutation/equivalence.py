@@ -21,7 +21,8 @@ from formal.solve import DEFAULT_SOLVER, SOLVERS
 __all__ = ["Logic", "Terms", "equivalent"]
 
 _SECONDS = 60  # of a question
-_STAGES = ((0, 1), (1, 4), (6, 12))  # j and k, tried in turn
+_STAGES = ((0, 1), (1, 1), (4, 1), (2, 4))  # j and k, tried in turn
+_FIRST_CYCLES = 12  # k, for the states of the first cycles
 _FUNCTION = re.compile(r"\(define-fun (\|[^|]+\|) \(\(state \|top_s\|\)\) (Bool|\(.*?\)) (.*)\)$")
 _USE = re.compile(r"\((\|[^|]+\|) state\)")
 _SOURCE = re.compile(  # inputs, or parts of them
@@ -110,10 +111,11 @@ def equivalent(netlist: str, name: str, mutant: Mutant) -> bool:
     )
     from_zero = not re.search(r"attribute \\init (\d+'[0x]*1|[1-9]\d*\n)", netlist)
     for before, cycles in _STAGES:
-        starts = [*((True, k) for k in range(before)), (False, before)]
         if before and not from_zero:
             return False
-        if all(_heals(lane, changed, start, k, cycles) for start, k in reversed(starts)):
+        if _heals(lane, changed, False, before, cycles) and all(
+            _heals(lane, changed, True, k, _FIRST_CYCLES) for k in range(before)
+        ):
             return True
     return False
 
