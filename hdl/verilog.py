@@ -15,7 +15,7 @@ from typing import Any
 
 from amaranth.back import rtlil
 
-__all__ = ["ExportError", "verilog"]
+__all__ = ["ExportError", "as_rtlil", "from_rtlil", "verilog"]
 
 # Combinational logic is written as assignments: an `always @*` block is not evaluated at
 # time zero, and Icarus then keeps X until an input changes. Nor can Icarus read the
@@ -61,7 +61,16 @@ def verilog(component: Any, name: str, *, flatten: bool = False) -> str:
     ExportError
         With yosys' message.
     """
-    text = _plain_names(rtlil.convert(component, name=name, emit_src=False))
+    return from_rtlil(as_rtlil(component, name), flatten=flatten)
+
+
+def as_rtlil(component: Any, name: str) -> str:
+    """What yosys makes the Verilog from: most of the time goes here, whatever is made."""
+    return _plain_names(rtlil.convert(component, name=name, emit_src=False))
+
+
+def from_rtlil(text: str, *, flatten: bool = False) -> str:
+    """Verilog of what :func:`as_rtlil` returns."""
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "in.il", Path(folder) / "out.v"
         source.write_text(text)

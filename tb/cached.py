@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from planezip.hdl.verilog import verilog
+from planezip.hdl.verilog import as_rtlil, from_rtlil, verilog
 from tb.places import BUILD, ROOT, locked
 
 __all__ = ["cached_verilog", "sources_of"]
@@ -57,15 +57,22 @@ def cached_verilog(component: Any, name: str, *, flatten: bool = True) -> str:
         for key, value in sorted(vars(component).items())
         if not key.startswith("_MustUse__")  # Amaranth's note of where it was made
     }
-    described = repr((type(component).__qualname__, name, flatten, attributes))
+    described = repr((type(component).__qualname__, name, attributes))
     if _ADDRESS in described:
         return verilog(component, name, flatten=flatten)
     own = Path(str(inspect.getsourcefile(type(component)))).resolve()
     digest = hashlib.sha256(described.encode() + _contents(own)).hexdigest()[:12]
-    path = BUILD / "verilog" / f"{name}-{digest}.v"
+    path = BUILD / "verilog" / f"{name}-{digest}{'-flat' if flatten else ''}.v"
     with locked(path.parent / name):
         if not path.exists():
-            written = path.with_suffix(".tmp")
-            written.write_text(verilog(component, name, flatten=flatten))
-            written.replace(path)
+            common = path.with_name(f"{name}-{digest}.il")
+            if not common.exists():
+                _write(common, as_rtlil(component, name))
+            _write(path, from_rtlil(common.read_text(), flatten=flatten))
     return path.read_text()
+
+
+def _write(path: Path, text: str) -> None:
+    written = path.with_suffix(".tmp")
+    written.write_text(text)
+    written.replace(path)
