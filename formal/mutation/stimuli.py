@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from formal.mutation.huge import LENGTH_BITS, beginning
 from planezip.model.format import CHUNK_BYTES
 from tb.harness.bulk import Stalls
-from tb.harness.directed import directed_faults, directed_tensors
+from tb.harness.directed import directed_faults, directed_tensors, short_tensors
 from tb.harness.expected import Records
 from tb.harness.faults import broken_tensors, legal_tensors
 from tb.harness.lanes import Lane
@@ -50,7 +50,9 @@ def stimuli(lane: Lane, seed: int) -> Iterator[Stimulus]:
 
     yield Stimulus("short corner, pauses", corner(1, short=True) + generated(100), Stalls(1, 2))
     yield Stimulus("corner, full rate", corner(1) + generated(400))
+    yield Stimulus("many short, slow output", short_tensors(seed), Stalls(0, 3))
     if reads:
+        yield Stimulus("few broken", _broken(seed + 3, 60))
         yield Stimulus("broken", _broken(seed, 200))
         yield Stimulus("legal", [t for w in _WIDTHS for t in legal_tensors(seed, w, 300, STYLES)])
         yield Stimulus("broken, pauses", _broken(seed + 1, 300), Stalls(0, 3))

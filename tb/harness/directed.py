@@ -20,9 +20,10 @@ from planezip.model.reference import bits_of
 from tb.harness.tensors import DTYPES, Tensor
 from tb.legal import LegalBlock, chunk_of
 
-__all__ = ["directed_faults", "directed_tensors"]
+__all__ = ["directed_faults", "directed_tensors", "short_tensors"]
 
 _CODED_BLOCKS = (1, 2, 3, 5, 10, 11, 17, 31)
+_SHORT_TENSORS = 150  # more than twice the chunks that wait in a decompressor
 
 
 def directed_tensors(seed: int, w: int) -> list[Tensor]:
@@ -49,6 +50,16 @@ def directed_faults(seed: int, w: int) -> list[Tensor]:
             encode_bytes(b"".join(_ramp(rng, w) for _ in range(BLOCKS_PER_CHUNK)), w) + second,
         )
         for size, second in _second_chunks(w)
+    ]
+
+
+def short_tensors(seed: int) -> list[Tensor]:
+    """Tensors of one block in one wire beat: with a slow output they fill the queue of chunks."""
+    rng = random.Random(f"{seed} short tensors")
+    widths = [rng.choice((16, 32)) for _ in range(_SHORT_TENSORS)]
+    return [
+        Tensor(rng.choice(DTYPES[w]), _words([rng.getrandbits(w)] * DEFAULT.symbols(w), w))
+        for w in widths
     ]
 
 
