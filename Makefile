@@ -45,7 +45,7 @@ formal: $(TEST_SET) ## prove the hardware's properties; build/formal/report.json
 	@$(PY) -m formal
 
 .PHONY: coverage
-coverage: $(TEST_SET) ## bins of the format that the data of make sim hits; build/coverage/functional.json
+coverage: $(TEST_SET) ## bins of the format; lines, branches, toggles of the lanes' Verilog; build/coverage/
 	@$(PY) -m formal.coverage
 
 .PHONY: mutate

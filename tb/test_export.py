@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from planezip.hdl.axi import AxiEngine
 from planezip.hdl.export import MODULES, ports, template, write
 from planezip.hdl.verilog import verilog
+from tb.cached import cached_verilog
+from tb.harness.lanes import LANES, Lane
 from tb.marks import slow
 from tb.places import ROOT
 from tb.ports import port_list
@@ -75,6 +78,16 @@ def test_same_text_every_time(exported: Path) -> None:
     here = verilog(AxiEngine(instances=True), "planezip_axi")
     assert result.stdout == here
     assert (exported / "planezip_axi.v").read_text().endswith(here)
+
+
+@slow
+@pytest.mark.parametrize("lane", LANES[:2], ids=[lane.name for lane in LANES[:2]])
+def test_coverage_is_of_the_export(exported: Path, lane: Lane) -> None:
+    """What formal/coverage/rtl.py counts is this Verilog, but for the prefix of its modules."""
+    name = f"planezip_{lane.name}"
+    text = cached_verilog(lane.make(lane.parameters), lane.name, flatten=False)
+    written = (exported / f"{name}.v").read_text()
+    assert written.endswith("\n\n" + re.sub(rf"\b{lane.name}", name, text))
 
 
 @pytest.mark.skipif(bool(icarus_missing()), reason=f"SKIPPED ON ICARUS: {icarus_missing()}")

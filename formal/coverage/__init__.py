@@ -1,1 +1,1 @@
-"""Functional coverage: what of the format the data of `make sim` contains (docs/proof.md)."""
+"""Coverage: functional, of the format, and of the lanes' Verilog (docs/proof.md)."""

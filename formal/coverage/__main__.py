@@ -1,4 +1,5 @@
-"""`make coverage`: bins that the data of make sim hits, to build/coverage/functional.json."""
+"""`make coverage`: bins that the data of make sim hits, to build/coverage/functional.json, then
+lines, branches and toggles of the lanes' Verilog, to build/coverage/rtl.json."""
 
 from __future__ import annotations
 
@@ -7,20 +8,22 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from formal.coverage import rtl
 from formal.coverage.bins import STALLS, Bin, bins
+from formal.coverage.rtl import THRESHOLDS
 from formal.coverage.walk import hits
 from tb.harness.lanes import LANES
 from tb.jobs import Job, jobs
 from tb.places import ROOT
 from tb.run import DEFAULT_SEED
 
-__all__ = ["main"]
+__all__ = ["functional", "main"]
 
 _REPORT = Path("build") / "coverage" / "functional.json"
-_THRESHOLDS = Path(__file__).with_name("thresholds.json")
 
 
 def job_bins(job: Job) -> Iterator[Bin]:
@@ -33,9 +36,25 @@ def job_bins(job: Job) -> Iterator[Bin]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 if as many bins are hit as formal/coverage/thresholds.json says, 1 if not."""
+    """0 if as much is hit as formal/coverage/thresholds.json says, 1 if not."""
     parser = argparse.ArgumentParser(prog="python -m formal.coverage", description=__doc__)
-    parser.parse_args(argv)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(_PARTS)}; by default all")
+    arguments = parser.parse_args(argv)
+    if wrong := set(arguments.parts) - _PARTS.keys():
+        parser.error(f"no such part: {', '.join(sorted(wrong))}; there is {', '.join(_PARTS)}")
+    problems = [
+        problem
+        for name, part in _PARTS.items()
+        if name in (arguments.parts or _PARTS)
+        for problem in part()
+    ]
+    for problem in problems:
+        print(f"planezip: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def functional() -> list[str]:
+    """Count the bins that are hit and write the report; what is wrong, a line each."""
     seed = int(os.environ.get("COCOTB_RANDOM_SEED") or DEFAULT_SEED)
     counts: Counter[Bin] = Counter()
     for lane in LANES:
@@ -55,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, count in tables.items():
         print(f"{name:32} {count - empty[name]:5} of {count:5}")
     print(f"{len(wanted) - len(missing)} of {len(wanted)} bins, seed {seed}")
-    document = {
+    document: dict[str, Any] = {
         "format": "planezip-functional-coverage",
         "version": 1,
         "seed": seed,
@@ -69,13 +88,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     path.write_text(json.dumps(document, indent=1) + "\n")
     for bin_ in missing:
         print("not hit:", *bin_, file=sys.stderr)
-    for name in unknown:
-        print("hit, but no bin:", name, file=sys.stderr)
-    least = json.loads(_THRESHOLDS.read_text())
-    few = len(wanted) < least["bins"] or len(wanted) - len(missing) < least["hit"]
-    if few:
-        print(f"planezip: fewer than {_THRESHOLDS.name} says: {least}", file=sys.stderr)
-    return 1 if few or unknown else 0
+    problems = [f"hit, but no bin: {name}" for name in unknown]
+    least = json.loads(THRESHOLDS.read_text())
+    for key in ("bins", "hit"):
+        if document[key] < least[key]:
+            problems.append(
+                f"{document[key]} {key}, fewer than {THRESHOLDS.name} says: {least[key]}"
+            )
+    return problems
+
+
+_PARTS: Mapping[str, Callable[[], list[str]]] = {"functional": functional, "rtl": rtl.main}
 
 
 if __name__ == "__main__":
