@@ -70,8 +70,8 @@ def test_points_of_coverage_dat(tmp_path: Path) -> None:
         + entry(5, page="v_line/top", l="1", o="block", f="harness.v", n="1", h="TOP")
     )
     assert list(points(path, "lane.v", VERILOG, "TOP.harness.lane")) == [
-        Point("toggle", "partA", 4, 3, "a.b[2]:0->1", "wire \\a.b ;", 7),
-        Point("branch", "partA", 5, 3, "cond_else", "assign y = c ? d : e;", 0),
+        Point("toggle", "part$1", 4, 3, "a.b[2]:0->1", "wire \\a.b ;", 7),
+        Point("branch", "part$1", 5, 3, "cond_else", "assign y = c ? d : e;", 0),
     ]
 
 
