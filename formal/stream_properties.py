@@ -18,6 +18,7 @@ from planezip.hdl.chunk_buffer import ChunkBuffer
 from planezip.hdl.completer import Completer
 from planezip.hdl.compressor import CompressorLane
 from planezip.hdl.dealer import Dealer
+from planezip.hdl.decoder_types import DecoderGeometry
 from planezip.hdl.decompressor import DecompressorLane
 from planezip.hdl.delta import Delta
 from planezip.hdl.emitter import Emitter
@@ -95,6 +96,9 @@ _SPLITTER = (
     f"((_ extract {_RAW_BYTES.offset + _RAW_BYTES.width - 1} {_RAW_BYTES.offset}) {{dut.info}})"
     f" (_ bv0 {_RAW_BYTES.width})))",
 )
+_ROW_BITS = DecoderGeometry(DEFAULT, 4).row_bits
+_ROW_AFTER = f"(= {{dut.row_after}} (bvadd {{dut.row}} (_ bv1 {_ROW_BITS})))"
+
 COMPONENTS = (
     Component("delta", Delta, quick=True),
     Component("framer", Framer, quick=True),
@@ -106,7 +110,7 @@ COMPONENTS = (
     Component("chunk_buffer 8x8", partial(ChunkBuffer, SMALL), None, _REPORTS),
     Component("serializer 8x8", partial(Serializer, SMALL)),
     Component("serializer", Serializer),
-    Component("intake", Intake, _rows_are_freed, quick=True),
+    Component("intake", Intake, _rows_are_freed, (("chunks", (_ROW_AFTER,)),), quick=True),
     Component("emitter", Emitter),
     Component(
         "compressor 4x4",

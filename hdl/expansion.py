@@ -106,20 +106,19 @@ class ExpansionControl(wiring.Component):
         half = size // 2
         mask = wire(m, Mux(self.wide, self.mask[:half].replicate(2), self.mask), "mask_of_all")
         mask = wire(m, mask | (~self.on).replicate(size), "places")
-        zeros = (~mask << 1)[:size] & self._apart(self.wide, 1)
+        # A move is by the zeros below a place; the first place of a plane has none.
+        zeros = wire(m, Cat(Const(0, 1), ~mask[: size - 1]), "zeros")
+        zeros = zeros & ~(self.wide << half)[:size]
         # Phases 1 to 3: two levels each.
         first = phase[3]
         steps = [phase[k] for k in (1, 2, 3)]
         now = registers(m, {"wide": self.wide}, "loaded", first)
         left, left_zeros = (Signal(size, name=k, reset_less=True) for k in ("left", "zeros"))
-        rest, zero = left, left_zeros
+        rest = left
         found: list[Value] = []
-        for j in range(2):
-            parity = zero
-            for k in range(levels):
-                up = (parity << (1 << k))[:size] & self._apart(now["wide"], 1 << k)
-                parity = wire(m, parity ^ up, "parity")
-            move = wire(m, parity & rest, "move")
+        counts = self._counts(m, left_zeros, now["wide"])
+        for j, odd in enumerate(counts):
+            move = wire(m, odd & rest, "move")
             found.append(move)
             down = any_of(
                 [
@@ -129,7 +128,7 @@ class ExpansionControl(wiring.Component):
                 ]
             )
             rest = wire(m, (rest ^ move) | down, "rest")
-            zero = wire(m, zero & ~parity, "zero")
+        zero = left_zeros & ~(counts[0] | counts[1])
         with m.If(first):
             m.d.sync += [left.eq(mask), left_zeros.eq(zeros)]
         with m.Elif(~phase[0]):
@@ -140,10 +139,23 @@ class ExpansionControl(wiring.Component):
         m.d.comb += [self.moves[k].eq(held.get(k, moves[k])) for k in range(levels)]
         return m
 
-    def _apart(self, wide: Value, places: int) -> Value:
-        """Mask of a shift by ``places`` that must not leave a plane of the wider symbols."""
-        half = self._size // 2
-        if places >= half:
-            return Cat(Const(0, half), (~wide).replicate(half))
-        ones = Const((1 << half) - 1, half)
-        return Cat(ones, (~wide).replicate(places), Const(-1, half - places))
+    def _counts(self, m: Module, zeros: Value, wide: Value) -> tuple[Value, Value]:
+        """Both low bits of the number of zeros up to and with each place, of each plane."""
+        size = self._size
+        ones: Value = zeros
+        twos: Value = Const(0, size)
+        for level in range(self._levels):
+            low, high = [], []
+            for k in range(size):
+                one, two = ones[k], twos[k]
+                if k >> level & 1:
+                    below = (k >> level << level) - 1
+                    # Only the last level leaves the lower plane.
+                    alone = wide if 2 << level == size else Const(0, 1)
+                    more, twice = ones[below] & ~alone, twos[below] & ~alone
+                    two = two ^ twice ^ (one & more)
+                    one = one ^ more
+                low.append(one)
+                high.append(two)
+            ones, twos = wire(m, Cat(low), "ones"), wire(m, Cat(high), "twos")
+        return ones, twos

@@ -103,7 +103,7 @@ class Intake(wiring.Component):
         new, wire, entry = self.descriptor.payload, self.wire.payload, self.chunks.payload
 
         state = Signal(_State)
-        row = Signal(g.row_bits)
+        row, row_after = Signal(g.row_bits), Signal(g.row_bits, init=1)  # and the one behind it
         before = Signal(8, reset_less=True)  # last byte of the beat before
         # Offsets count from the start of the current beat.
         high = Signal(range(chunk + 2 * size), reset_less=True)  # of the header's upper byte
@@ -128,7 +128,7 @@ class Intake(wiring.Component):
             last.eq(behind == 0),
             last_block.eq(Mux(last, final, p.blocks_per_chunk - 1)),
             here.eq(last_block + 1),
-            room.eq((row + 1)[: g.row_bits] != self.oldest),
+            room.eq(row_after != self.oldest),
             whole.eq(end <= wire.bytes),
             self.row.eq(row),
             self.write.eq(self.wire.valid & room & (state != _State.DRAIN)),
@@ -169,7 +169,9 @@ class Intake(wiring.Component):
                             state.eq(_State.LOST),
                             error.eq(ErrorCode.CHUNK_SIZE),
                             drained.eq(0),
-                            row.eq(row + 1),  # this one may hold the end of a body
+                            # This row may hold the end of a body.
+                            row.eq(row_after),
+                            row_after.eq(row_after + 1),
                         ]
                 with m.Else():
                     m.d.comb += advance.eq(1)
@@ -227,10 +229,9 @@ class Intake(wiring.Component):
                 m.d.comb += [advance.eq(1), take.eq(self.wire.valid & wire.last)]
 
         with m.If(advance & self.wire.valid):
-            m.d.sync += [
-                before.eq(wire.data[-8:]),
-                row.eq(row + (state != _State.DRAIN)),
-            ]
+            m.d.sync += before.eq(wire.data[-8:])
+            with m.If(state != _State.DRAIN):
+                m.d.sync += [row.eq(row_after), row_after.eq(row_after + 1)]
             with m.If((state == _State.HEADER) | (state == _State.BODY)):
                 m.d.sync += [high.eq(high - size), end.eq(end - size)]
 
@@ -244,7 +245,7 @@ class Intake(wiring.Component):
             first = Signal(range(chunk + 1))
             m.d.comb += first.eq(Mux(raw_bytes <= chunk, raw_bytes, chunk))
             next_row = Signal(unsigned(g.row_bits))
-            m.d.comb += next_row.eq(row + (advance & (state != _State.DRAIN)))
+            m.d.comb += next_row.eq(Mux(advance & (state != _State.DRAIN), row_after, row))
             with m.If(self.descriptor.valid & (raw_bytes != 0)):
                 m.d.sync += [
                     state.eq(Mux(is_bypass, _State.BODY, _State.HEADER)),

@@ -98,9 +98,8 @@ class RunningSum(wiring.Component):
                 Cat(word[:part], (word[part:] + Mux(narrow & on, word[:part], 0))[:part])
                 for word in words
             ]
-        # Sums of each half of the beat; the last cycle adds what came before, half by half.
-        half = max(1, count // 2)
-        levels = half.bit_length() - 1
+        # The words' sums from the start of the beat, in the last cycle from that of the block.
+        levels = (count - 1).bit_length()
         while steps + levels < LATENCY - 1:
             step()
         for level in range(levels):
@@ -108,11 +107,11 @@ class RunningSum(wiring.Component):
                 add(word, spread(words[(k >> level << level) - 1])) if k >> level & 1 else word
                 for k, word in enumerate(words)
             ]
-            step()
+            if levels - level < LATENCY:  # otherwise two levels in the first cycle
+                step()
         before = Signal(size, reset_less=True)  # sum of the beats before
         carry = wire(m, Mux(self.first, 0, before), "carry")
-        low = [add(word, carry) for word in words[:half]]
-        words = low + [add(word, spread(low[-1])) for word in words[half:]]
+        words = [add(word, carry) for word in words]
         sums = Signal(g.slot, reset_less=True)
         m.d.sync += [before.eq(spread(words[-1])), sums.eq(Cat(words))]
         m.d.comb += self.sums.eq(sums)
