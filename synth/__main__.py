@@ -28,6 +28,17 @@ _MAPPING = {7: "speed"}  # by node: there the clock of 1.5 GHz is the aim, elsew
 _MAPPING_HELP = "default: speed at 7 nm, area elsewhere; both: speed where area misses the clock"
 
 _NAMES = (*LANES, *ENGINES, *(name for name in MODULES if name not in LANES))
+_WHOLE = (*LANES, "engine_x2", "axi_x2")
+
+
+def default_names(node: Node, asked: bool) -> list[str]:
+    """Rows of a library that was ``asked`` for, or of one that is there anyway.
+
+    The engines of one and four lanes only by name, and parts on other nodes than 45 nm only
+    where the library was asked for: the whole run has to end within half an hour.
+    """
+    parts = [name for name in MODULES if name not in LANES]
+    return [*_WHOLE, *(parts if asked or node.nm == 45 else [])]
 
 
 def default_libraries(one: bool = False) -> list[Path]:
@@ -44,7 +55,7 @@ def default_libraries(one: bool = False) -> list[Path]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 2 for an input or tool that cannot be used."""
     arguments = _parser().parse_args(argv)
-    names = arguments.module or list(_NAMES)
+    names = arguments.module or []
     if unknown := [name for name in names if name not in _NAMES]:
         print(f"error: no module {unknown[0]!r}; there are: {', '.join(_NAMES)}", file=sys.stderr)
         return 2
@@ -65,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         ]
         if arguments.sweep:
             return _sweep(chosen, folder, arguments.jobs)
-        rows = run(names, chosen, folder, arguments.jobs, arguments.mapping, not arguments.no_power)
+        todo = [(names or default_names(entry[1], bool(files)), *entry) for entry in chosen]
+        rows = run(todo, folder, arguments.jobs, arguments.mapping, not arguments.no_power)
         print(table(rows))
         write(document(rows, chosen), arguments.output)
     except (SynthError, OSError) as error:
@@ -85,15 +97,15 @@ def _sweep(libraries: Sequence[tuple[Library, Node, Constraint]], folder: Path, 
 
 
 def run(
-    names: Sequence[str],
-    libraries: Sequence[tuple[Library, Node, Constraint]],
+    todo: Sequence[tuple[Sequence[str], Library, Node, Constraint]],
     folder: Path,
     jobs: int,
     mapping: str | None = None,
     with_power: bool = True,
 ) -> list[Row]:
-    """Rows of the modules in the libraries, in order; progress goes to the error stream."""
-    print(f"{len(names)} modules, {len(libraries)} libraries", file=sys.stderr, flush=True)
+    """Rows of the modules in each library, in order; progress goes to the error stream."""
+    count = sum(len(names) for names, *_ in todo)
+    print(f"{count} rows, {len(todo)} libraries", file=sys.stderr, flush=True)
     began = time.monotonic()
     text = cache(lambda name: rtlil_text(MODULES[name](DEFAULT), name))
     levels = cache(
@@ -117,7 +129,7 @@ def run(
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of Yosys or OpenSTA
         futures = {
             pool.submit(one, name, *entry): (i, name)
-            for i, entry in enumerate(libraries)
+            for i, (names, *entry) in enumerate(todo)
             for name in names
         }
         try:
@@ -132,7 +144,7 @@ def run(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [done[i, name] for i in range(len(libraries)) for name in names]
+    return [done[i, name] for i, (names, *_) in enumerate(todo) for name in names]
 
 
 def _parser() -> argparse.ArgumentParser:
