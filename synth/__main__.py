@@ -128,8 +128,8 @@ def run(
     done: dict[tuple[int, str], Row] = {}
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of Yosys or OpenSTA
         futures = {
-            pool.submit(one, name, *entry): (i, name)
-            for i, (names, *entry) in enumerate(todo)
+            pool.submit(one, name, library, node, constraint): (i, name)
+            for i, (names, library, node, constraint) in enumerate(todo)
             for name in names
         }
         try:
