@@ -27,7 +27,7 @@ sim-full: $(SIM_SET) ## the same with everything there is, without a time limit
 
 .PHONY: test
 test: $(TEST_SET) ## all tests, with the default set of make sim
-	@$(PY) -m pytest -n 2 tests tb
+	@$(PY) -m pytest -n 2 --dist worksteal tests tb
 
 .PHONY: lint
 lint: $(TEST_SET) ## ruff, mypy, and verilator --lint-only -Wall on the exported Verilog
