@@ -1,4 +1,8 @@
-"""Which benches `make sim` leaves to `make test` and `make sim-full`."""
+"""Which benches `make sim` leaves to `make test`, and both to `make sim-full`.
+
+The latter are whole components of full size under cocotb, whose data and rates the runs of
+the lanes in `make sim` check too, many times as fast.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,18 @@ from typing import TypeVar
 
 import pytest
 
-__all__ = ["sampled", "slow"]
+__all__ = ["full", "sampled", "slow"]
 
 T = TypeVar("T")
 
 slow = pytest.mark.slow
+full = (slow, pytest.mark.full)
 
 
-def sampled(values: Iterable[T], *quick: T) -> list[object]:
-    """Parameters of a bench, of which `make sim` only takes those in ``quick``."""
-    return [pytest.param(value, marks=() if value in quick else slow) for value in values]
+def sampled(values: Iterable[T], *quick: T, large: Iterable[T] = ()) -> list[object]:
+    """Parameters of a bench: `make sim` takes those in ``quick``, `make test` none of ``large``."""
+    kept = list(large)
+    return [
+        pytest.param(value, marks=full if value in kept else () if value in quick else slow)
+        for value in values
+    ]

@@ -21,7 +21,7 @@ from planezip.model.format import DEFAULT, HEADER_BYTES, Parameters, Tag
 from planezip.model.reference import encode_chunk, select, split_symbols
 from tb.bench import Bench
 from tb.blocks import random_block
-from tb.marks import sampled, slow
+from tb.marks import full, sampled, slow
 from tb.pauses import PATTERNS
 from tb.run import run_bench
 
@@ -246,7 +246,7 @@ def test_small_lane(case: str, pauses: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "rounds"), [("small", 10), pytest.param("default", 2, marks=slow)]
+    ("case", "rounds"), [("small", 10), pytest.param("default", 2, marks=full)]
 )
 def test_reset(case: str, rounds: int) -> None:
     run_lane(case, "reset_in_the_middle", rounds=rounds)
@@ -258,11 +258,13 @@ def test_measure(case: str) -> None:
 
 
 @slow
+@pytest.mark.full
 def test_full_rate() -> None:
     run_lane("default", "full_rate")
 
 
 @slow
+@pytest.mark.full
 @pytest.mark.parametrize("pauses", [("never", "never"), ("random", "random")])
 def test_default_lane(pauses: tuple[str, str]) -> None:
     run_lane("default", "mixed_tensors", rounds=1, pauses=list(pauses))

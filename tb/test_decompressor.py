@@ -233,5 +233,6 @@ def test_every_fault() -> None:
 
 
 @slow
+@pytest.mark.full
 def test_full_rate() -> None:
     run_lane("default", "full_rate", short=20)

@@ -96,7 +96,9 @@ async def sizes(dut: Any) -> None:
 
 
 @pytest.mark.parametrize("pause", sampled(["never", "random"], "random"))
-@pytest.mark.parametrize("case", sampled(CASES, *(CASES.keys() - {"default", "three_widths"})))
+@pytest.mark.parametrize(
+    "case", sampled(CASES, *(CASES.keys() - {"default", "three_widths"}), large=["default"])
+)
 def test_sizer(case: str, pause: str) -> None:
     p, beats, blocks = CASES[case]
     arguments = {"parameters": p, "beats": beats, "blocks": blocks, "pause": pause}
