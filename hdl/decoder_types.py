@@ -87,6 +87,9 @@ class DecoderGeometry:
         self.word_bits = self.row_bits + 2
         self.bank_select = log2_ceil(self.banks)
 
+    def __repr__(self) -> str:
+        return f"DecoderGeometry({self.parameters!r}, {self.beats!r})"
+
     def turned(self, m: Module, data: Value, first: Value) -> Value:
         """What lies in the ring from word ``first`` on, from the banks as they are."""
         banks = [data[k : k + self.bank] for k in range(0, self.line, self.bank)]

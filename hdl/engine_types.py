@@ -84,6 +84,9 @@ class EngineGeometry:
         self.chunks = 16 * lanes  # in flight between dealing and merging
         self.tensors = 16 * lanes  # whose last bytes are on their way
 
+    def __repr__(self) -> str:
+        return f"EngineGeometry({self.parameters!r}, {self.lanes})"
+
 
 def engine_descriptor() -> data.StructLayout:
     """Descriptor of a tensor: element type, mode, the caller's tag, length in bytes.

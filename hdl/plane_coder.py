@@ -167,9 +167,7 @@ class CodePacker(wiring.Component):
 
     def __init__(self, parameters: Parameters = DEFAULT, beats_per_block: int = 4) -> None:
         self._geometry = g = Geometry(parameters, beats_per_block)
-        self._most = most = codes(g).elem_shape["bits"].width
-        # Next to a run code comes another one of 5 bits at most.
-        self._limit = lambda count: most + 5 * (count - 1)
+        self._most = codes(g).elem_shape["bits"].width
         super().__init__(
             {
                 "codes": In(codes(g)),
@@ -187,6 +185,10 @@ class CodePacker(wiring.Component):
         bits, length, _ = self._join(m, parts[0], planes[0])
         m.d.comb += [self.bits.eq(bits), self.length.eq(length)]
         return m
+
+    def _limit(self, count: int) -> int:
+        """Bits of ``count`` codes; next to a run code comes another one of 5 bits at most."""
+        return self._most + 5 * (count - 1)
 
     def _join(
         self, m: Module, low: tuple[Value, Value, int], high: tuple[Value, Value, int]

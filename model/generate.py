@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from planezip.model.format import BLOCK_BYTES, DEFAULT, PlaneCode, Tag
 from planezip.model.generate_values import constant, indices, mask, normal, ramps, relu
-from planezip.model.measure import measure
 
 __all__ = ["KINDS", "blocks", "mixed"]
 
@@ -221,6 +220,8 @@ def _ties(rng: Rng, count: int, w: int) -> Symbols:
     No block has RAW equal to DBX, BX or ZBX: no sum of plane codes gives 1024 bits. None
     with ZVC equal to DBX is known at w = 32.
     """
+    from planezip.model.measure import measure  # here: numba takes half a second
+
     makers = [_nonzero, relu, _MAKERS["codes-bx"], _MAKERS["max-control-zbx"]]
     found: list[Symbols] = []
     ranks: list[NDArray[np.int64]] = []

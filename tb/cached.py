@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from planezip.hdl.verilog import as_rtlil, from_rtlil, verilog
+from amaranth.lib import wiring
+
+from planezip.hdl.verilog import as_rtlil, from_rtlil
 from tb.places import BUILD, ROOT, locked
 
 __all__ = ["cached_verilog", "sources_of"]
@@ -46,20 +49,37 @@ def _contents(path: Path) -> bytes:
     return digest.digest()
 
 
+def _described(value: Any) -> Any:
+    """``value``, with the class and the attributes of a component in its place."""
+    if isinstance(value, Mapping):
+        return [(key, _described(part)) for key, part in value.items()]
+    if isinstance(value, list | tuple):
+        return [_described(part) for part in value]
+    if not isinstance(value, wiring.Component):
+        return value
+    attributes = {
+        key: _described(part)
+        for key, part in sorted(vars(value).items())
+        if not key.startswith("_MustUse__")  # Amaranth's note of where it was made
+    }
+    return type(value).__qualname__, attributes
+
+
 def cached_verilog(component: Any, name: str, *, flatten: bool = True) -> str:
     """:func:`planezip.hdl.verilog.verilog` of a component, from the store if it is there.
 
-    What a component is made from is told by its class and its attributes. One with an
-    attribute that shows no value of its own is converted every time.
+    What a component is made from is told by its class and its attributes.
+
+    Raises
+    ------
+    TypeError
+        If an attribute's text does not tell its value: its class needs a ``__repr__``.
     """
-    attributes = {
-        key: value
-        for key, value in sorted(vars(component).items())
-        if not key.startswith("_MustUse__")  # Amaranth's note of where it was made
-    }
-    described = repr((type(component).__qualname__, name, attributes))
+    described = repr((name, _described(component)))
     if _ADDRESS in described:
-        return verilog(component, name, flatten=flatten)
+        raise TypeError(
+            f"give the class a __repr__, else {name} is converted each time: {described}"
+        )
     own = Path(str(inspect.getsourcefile(type(component)))).resolve()
     digest = hashlib.sha256(described.encode() + _contents(own)).hexdigest()[:12]
     path = BUILD / "verilog" / f"{name}-{digest}{'-flat' if flatten else ''}.v"

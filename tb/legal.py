@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from planezip.model.format import (
     DEFAULT,
@@ -48,10 +49,11 @@ class Form:
     control_bits: int
 
 
-def forms(w: int, p: Parameters = DEFAULT) -> list[Form]:
+@cache
+def forms(w: int, p: Parameters = DEFAULT) -> tuple[Form, ...]:
     """All blocks of one code, runs of two planes among them."""
     n = p.symbols(w)
-    result = []
+    result: list[Form] = []
     for tag in sorted(t for t in p.encodings if p.planes(t, w)):
         planes = p.planes(tag, w)
         head = TAG_BITS + {Tag.DBX: w, Tag.ZBX: n}.get(tag, 0)
@@ -65,10 +67,11 @@ def forms(w: int, p: Parameters = DEFAULT) -> list[Form]:
                 each = width if code == PlaneCode.VERBATIM else 0
                 each = log2_ceil(width) if code in _POSITIONED else each
                 result.append(Form(tag, width, code, codes, codes * each, head + codes * bits))
-    return result
+    return tuple(result)
 
 
-def slowest_forms(w: int, p: Parameters = DEFAULT) -> list[Form]:
+@cache
+def slowest_forms(w: int, p: Parameters = DEFAULT) -> tuple[Form, ...]:
     """The forms with the most codes, of these with the least payload, of these the longest."""
 
     def cost(form: Form) -> tuple[int, int, int]:
@@ -76,7 +79,7 @@ def slowest_forms(w: int, p: Parameters = DEFAULT) -> list[Form]:
 
     every = forms(w, p)
     most = max(map(cost, every), default=None)
-    return [form for form in every if cost(form) == most]
+    return tuple(form for form in every if cost(form) == most)
 
 
 def legal_block(

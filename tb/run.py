@@ -263,6 +263,7 @@ def run_tests(
                 extra_env={
                     ARGUMENTS: text,
                     "COCOTB_ANSI_OUTPUT": "0",
+                    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # cocotb reads pytest for its asserts
                     "COCOTB_REWRITE_ASSERTION_FILES": "test_*.py",  # all modules: 1 s more
                 },
             )

@@ -83,7 +83,11 @@ class StreamSource:
         self._queue: deque[int] = deque()
         self._rng = rng
         self._four_state = four_state
+        self._x: Logic | LogicArray = (
+            Logic("X") if port.width == 1 else LogicArray("X" * port.width)
+        )
         self._offered = False
+        self._idle = False  # and the payload is X
 
     def send(self, *values: Any) -> None:
         """Queue values (integers, or fields of the port's layout)."""
@@ -100,14 +104,17 @@ class StreamSource:
     def clear(self) -> None:
         """Drop what is queued, for a reset."""
         self._queue.clear()
-        self._offered = False
+        self._offered = self._idle = False
 
     def drive(self, cycle: int) -> None:
         paused = next(self.pause)
-        if not self._offered:
-            self._offered = bool(self._queue) and not paused
+        if self._offered:
+            return
+        self._offered = bool(self._queue) and not paused
+        if self._offered or not self._idle:
             self.port.payload.value = self._queue[0] if self._offered else self._noise()
             self.port.valid.value = int(self._offered)
+            self._idle = self._four_state and not self._offered
 
     def sample(self, cycle: int) -> None:
         if not self._offered:
@@ -120,10 +127,8 @@ class StreamSource:
             self._offered = False
             self.times.append(cycle)
 
-    def _noise(self) -> Any:
-        if self._four_state:
-            return Logic("X") if self.port.width == 1 else LogicArray("X" * self.port.width)
-        return self._rng.getrandbits(self.port.width)
+    def _noise(self) -> int | Logic | LogicArray:
+        return self._x if self._four_state else self._rng.getrandbits(self.port.width)
 
 
 class StreamMonitor:
@@ -194,14 +199,14 @@ class StreamSink:
         self.port = port
         self.pause = never() if pause is None else pause
         self.values: list[int] = []
-        self._ready = 0
+        self._ready: int | None = None
 
     def clear(self) -> None:
         pass
 
     def drive(self, cycle: int) -> None:
-        self._ready = 1 - next(self.pause)
-        if self.port.ready is not None:
+        before, self._ready = self._ready, 1 - next(self.pause)
+        if self.port.ready is not None and self._ready != before:
             self.port.ready.value = self._ready
 
     def sample(self, cycle: int) -> None:

@@ -90,8 +90,9 @@ async def classes_of_planes(dut: Any) -> None:
 
 
 @pytest.mark.parametrize("tags", sampled(CODED, "both"))
-@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
-def test_plane_status(parameters: Parameters, beats: int, tags: str) -> None:
+@pytest.mark.parametrize("geometry", sampled(GEOMETRIES, *GEOMETRIES[1:]), ids=IDS)
+def test_plane_status(geometry: tuple[Parameters, int], tags: str) -> None:
+    parameters, beats = geometry
     component = PlaneStatus(parameters, beats, frozenset(CODED[tags]))
     arguments = {"parameters": parameters, "beats": beats, "tags": CODED[tags], "blocks": 100}
     pause = "never" if tags == "both" else "random"

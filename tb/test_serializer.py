@@ -165,7 +165,7 @@ def test_arguments_are_checked() -> None:
 
 
 @pytest.mark.parametrize("pause", sampled(PATTERNS, "random"))
-@pytest.mark.parametrize("geometry", sampled(GEOMETRIES, *GEOMETRIES[1:5]), ids=IDS)
+@pytest.mark.parametrize("geometry", sampled(GEOMETRIES, GEOMETRIES[1], GEOMETRIES[4]), ids=IDS)
 def test_tensors(geometry: tuple[Parameters, int], pause: str) -> None:
     parameters, beats = geometry
     blocks = 40 if parameters.block_bits > 100 else 300

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 RAW_BYTES, WIRE_BYTES = 32, 64
+_WIRE_BEAT, _RAW_BEAT = beat(WIRE_BYTES), decoded_beat(DEFAULT)
 _BLOCK, _END = 1, 2
 
 
@@ -128,9 +130,11 @@ def beats(data: bytes, layout: Any, per_block: int | None = None, noise: bool = 
 
 
 def _head(layout: Any, valid_bytes: int, last: int) -> int:
-    return pack(layout, {"bytes": valid_bytes, "last": last}) >> layout["data"].width
+    fields = valid_bytes << layout["bytes"].offset | last << layout["last"].offset
+    return int(fields >> layout["data"].width)
 
 
+@cache
 def _noise(count: int) -> bytes:
     return np.random.default_rng(count).bytes(count)
 
@@ -142,7 +146,7 @@ def compressor_records(tensors: Sequence[Tensor]) -> Records:
     for tensor in tensors:
         wire = encode_bytes(tensor.data, tensor.symbol_bits)
         sent = {"stream": wire, "bypass": tensor.data, "measure": b""}[tensor.mode]
-        output.append(beats(sent, beat(WIRE_BYTES)))
+        output.append(beats(sent, _WIRE_BEAT))
         reports += [pack(layout, fields) for fields in _reports(tensor, wire)]
     return Records(
         descriptors(tensors),
@@ -164,7 +168,7 @@ def decompressor_records(tensors: Sequence[Tensor]) -> Records:
         if tensor.stream is None:
             wire = encode_bytes(tensor.data, tensor.symbol_bits)
             sent = tensor.data if tensor.mode == "bypass" else wire
-            decoded = beats(tensor.data, decoded_beat(DEFAULT), BLOCK_BYTES // RAW_BYTES)
+            decoded = beats(tensor.data, _RAW_BEAT, BLOCK_BYTES // RAW_BYTES)
             fields = list(_reports(tensor, wire))
         else:
             sent = tensor.stream
@@ -174,7 +178,7 @@ def decompressor_records(tensors: Sequence[Tensor]) -> Records:
             if any(chunk.error for chunk in chunks):
                 faulty.append(number)
         if tensor.data:
-            inputs.append(beats(sent, beat(WIRE_BYTES), noise=True) or _empty_stream())
+            inputs.append(beats(sent, _WIRE_BEAT, noise=True) or _empty_stream())
         if tensor.mode != "measure":
             output.append(decoded)
         reports += [pack(layout, values) for values in fields]
@@ -220,16 +224,15 @@ def _decode_report(chunk: Chunk, last: bool) -> dict[str, object]:
 
 def _empty_stream() -> bytes:
     """Record of the one beat of a tensor whose stream has no byte: none valid, last."""
-    return bytes([_head(beat(WIRE_BYTES), 0, 1)]) + _noise(WIRE_BYTES) + bytes([_END])
+    return bytes([_head(_WIRE_BEAT, 0, 1)]) + _noise(WIRE_BYTES) + bytes([_END])
 
 
 def _decoded(chunks: Sequence[Chunk]) -> bytes:
     """Raw beats of a tensor; those from a chunk's first block at fault on are marked bad."""
-    layout = decoded_beat(DEFAULT)
     data = b"".join(chunk.data for chunk in chunks)
-    made = bytearray(beats(data, layout, BLOCK_BYTES // RAW_BYTES))
+    made = bytearray(beats(data, _RAW_BEAT, BLOCK_BYTES // RAW_BYTES))
     record = len(made) // max(1, -(-len(data) // RAW_BYTES))
-    bad = pack(layout, {"bad": 1}) >> layout["data"].width
+    bad = 1 << _RAW_BEAT["bad"].offset - _RAW_BEAT["data"].width
     start = 0
     for chunk in chunks:
         beat_count = -(-len(chunk.data) // RAW_BYTES)

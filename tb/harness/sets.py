@@ -7,6 +7,7 @@ whatever simulator it runs.
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,19 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 _MODES = ("stream", "stream", "bypass", "measure")
 _CORNER_BYTES = (
     *(1, 2, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 0, 255, 256, 257),
-    *(0, 0, 1, 0, 5 * BLOCK_BYTES, CHUNK_BYTES - 129, CHUNK_BYTES + 1),
+    *(0, 0, 1, 0, 5 * BLOCK_BYTES, CHUNK_BYTES + 1),
 )
 _LONG_BYTES = (
-    *(CHUNK_BYTES + d for d in (-128, -1, 0, 32, 128)),
+    *(CHUNK_BYTES + d for d in (-129, -128, -1, 0, 32, 128)),
     *(2 * CHUNK_BYTES + d for d in (-128, -1, 0, 1)),
     3 * CHUNK_BYTES + 5,
 )
+
+
+@lru_cache(32)  # the lanes' sets of a seed are made of the same blocks
+def _candidates(count: int, w: int, seed: int) -> Blocks:
+    """More generated blocks than ``count``, as some are there twice."""
+    return mixed(count + count // 4 + 64, w, seed)
 
 
 class Sets:
@@ -79,7 +86,7 @@ class Sets:
         made = [np.zeros((0, BLOCK_BYTES), np.uint8)]
         while (missing := count - sum(map(len, made))) > 0:
             self._turn += 1
-            candidates = mixed(2 * missing, w, self._seed * 1_000_000 + self._turn)
+            candidates = _candidates(missing, w, self._seed * 1_000_000 + self._turn)
             made.append(distinct(candidates, self._seen[w], limit=missing))
         return np.concatenate(made)
 
