@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from amaranth.hdl import Shape
 
-from tb.cached import cached_verilog
 from tb.harness.driven import Built, Found, build_harness, driven, seed_of
 from tb.harness.expected import RAW_BYTES, Records
-from tb.harness.lanes import Lane
+from tb.harness.lanes import Lane, lane_verilog
 from tb.harness.rates import Rates, rates_of
 from tb.harness.tensors import Tensor
 from tb.harness.where import raw_place, wire_place
@@ -71,9 +70,8 @@ class Result:
 
 def build_lane(lane: Lane, simulator: str = "verilator") -> Built:
     """Folder and sources of the harness around ``lane``."""
-    component = lane.make(lane.parameters)
-    verilog = cached_verilog(component, lane.name)
-    return build_harness(HARNESS, lane_files(lane, verilog, component), simulator)
+    files = lane_files(lane, lane_verilog(lane), lane.make(lane.parameters))
+    return build_harness(HARNESS, files, simulator)
 
 
 def lane_files(

@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The lanes that the bulk harness drives, and what the golden codec expects of each."""
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from typing import Any
 from planezip.hdl.compressor import CompressorLane
 from planezip.hdl.decompressor import LATENCY_CYCLES, DecompressorLane
 from planezip.model.format import DEFAULT, Parameters
+from tb.cached import cached_verilog
 from tb.harness.expected import Records, compressor_records, decompressor_records
 from tb.harness.pair import LanePair, pair_records
 from tb.harness.tensors import Tensor
 
-__all__ = ["LANES", "Lane"]
+__all__ = ["COMPRESSOR", "DECOMPRESSOR", "LANES", "Lane", "lane_verilog"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Lane:
         From the arrival of a chunk (tb/harness/arrival.py) to its first block, at most.
     simulators : tuple of str
         That run it.
+    parts : tuple of Lane
+        Of whose Verilog modules it has instances.
     """
 
     name: str
@@ -50,18 +54,28 @@ class Lane:
     latency_cycles: int = 0
     simulators: tuple[str, ...] = ("verilator", "icarus")
     parameters: Parameters = DEFAULT
+    parts: tuple[Lane, ...] = ()
 
 
-LANES = (
-    Lane("compressor", CompressorLane, "raw", "wire", "in", compressor_records),
-    Lane(
-        "decompressor",
-        DecompressorLane,
-        "wire",
-        "raw",
-        "out",
-        decompressor_records,
-        latency_cycles=LATENCY_CYCLES,
-    ),
-    Lane("pair", LanePair, "raw", "decoded", "in", pair_records, simulators=("verilator",)),
+COMPRESSOR = Lane("compressor", CompressorLane, "raw", "wire", "in", compressor_records)
+DECOMPRESSOR = Lane(
+    "decompressor",
+    DecompressorLane,
+    "wire",
+    "raw",
+    "out",
+    decompressor_records,
+    latency_cycles=LATENCY_CYCLES,
 )
+_PARTS = (COMPRESSOR, DECOMPRESSOR)
+_PAIR = Lane(
+    "pair", LanePair, "raw", "decoded", "in", pair_records, simulators=("verilator",), parts=_PARTS
+)
+LANES = (COMPRESSOR, DECOMPRESSOR, _PAIR)
+
+
+def lane_verilog(lane: Lane, module: str = "") -> str:
+    """The lane as one module, called ``module`` or as the lane is; those of its parts follow."""
+    text = cached_verilog(lane.make(lane.parameters), lane.name)
+    named = text.replace(f"module {lane.name}(", f"module {module or lane.name}(", 1)
+    return "\n".join([named, *map(lane_verilog, lane.parts)])

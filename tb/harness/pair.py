@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """Compressor and decompressor against each other; the golden codec only watches."""
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from amaranth.lib.wiring import In, Out
 from planezip.hdl.compressor import CompressorLane
 from planezip.hdl.decoder_types import decode_report, decoded_beat
 from planezip.hdl.decompressor import DecompressorLane
+from planezip.hdl.instances import add
 from planezip.hdl.types import chunk_report, descriptor
 from planezip.model.format import DEFAULT, Parameters
 from tb.harness.expected import Records, compressor_records, decompressor_records, join_reports
@@ -33,7 +35,8 @@ def pair_report(parameters: Parameters) -> data.StructLayout:
 class LanePair(wiring.Component):
     """Raw tensors in and out again; the wire between the lanes stalls at random.
 
-    Each side of a queue of two wire beats pauses in three of eight cycles.
+    Each side of a queue of two wire beats pauses in three of eight cycles. The lanes are instances
+    of Verilog modules of their own names.
     """
 
     def __init__(self, parameters: Parameters = DEFAULT) -> None:
@@ -50,8 +53,8 @@ class LanePair(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         p = self._parameters
-        m.submodules.compressor = compressor = CompressorLane(p)
-        m.submodules.decompressor = decompressor = DecompressorLane(p)
+        compressor = add(m, CompressorLane(p), "compressor", "compressor")
+        decompressor = add(m, DecompressorLane(p), "decompressor", "decompressor")
         wiring.connect(m, wiring.flipped(self.raw), compressor.raw)
         wiring.connect(m, decompressor.raw, wiring.flipped(self.decoded))
 

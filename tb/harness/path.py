@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 from amaranth.hdl import Shape
 
-from planezip.hdl.compressor import CompressorLane
-from planezip.hdl.decompressor import DecompressorLane
 from planezip.hdl.engine import Engine
 from planezip.hdl.engine_types import Activity, completion, engine_descriptor
 from planezip.hdl.types import beat
 from planezip.model.format import DEFAULT
 from tb.cached import cached_verilog
 from tb.harness.driven import Built, Found, build_harness, driven, seed_of
+from tb.harness.lanes import COMPRESSOR, DECOMPRESSOR, lane_verilog
 from tb.harness.path_records import path_files
 from tb.harness.rates import worst_window
 from tb.harness.tensors import Tensor
@@ -88,11 +87,8 @@ def build_path(lanes: int, simulator: str = "verilator") -> Built:
 
 def engine_files(lanes: int) -> dict[str, str]:
     """Verilog of an engine, and the widths of its ports as the harness calls them."""
-    modules = {
-        "planezip_compressor": CompressorLane(),
-        "planezip_decompressor": DecompressorLane(),
-        "planezip_engine": Engine(lanes=lanes, instances=True),
-    }
+    name = "planezip_engine"
+    parts = {f"planezip_{lane.name}": lane for lane in (COMPRESSOR, DECOMPRESSOR)}
     layout = completion(DEFAULT)
     cycles = layout["cycles"]
     mask = ((1 << layout.size) - 1) ^ (((1 << cycles.width) - 1) << cycles.offset)
@@ -106,7 +102,8 @@ def engine_files(lanes: int) -> dict[str, str]:
     }
     return {
         "defines.v": "".join(f"`define {name} {value}\n" for name, value in defines.items()),
-        **{f"{name}.v": cached_verilog(component, name) for name, component in modules.items()},
+        **{f"{module}.v": lane_verilog(lane, module) for module, lane in parts.items()},
+        f"{name}.v": cached_verilog(Engine(lanes=lanes, instances=True), name),
     }
 
 
