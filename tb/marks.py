@@ -11,7 +11,9 @@ from typing import TypeVar
 
 import pytest
 
-__all__ = ["full", "sampled", "slow"]
+from planezip.model.format import DEFAULT, Parameters
+
+__all__ = ["full", "sampled", "sizes", "slow"]
 
 T = TypeVar("T")
 
@@ -26,3 +28,19 @@ def sampled(values: Iterable[T], *quick: T, large: Iterable[T] = ()) -> list[obj
         pytest.param(value, marks=full if value in kept else () if value in quick else slow)
         for value in values
     ]
+
+
+def sizes(geometries: Iterable[tuple[Parameters, int]]) -> pytest.MarkDecorator:
+    """Parameters ``parameters`` and ``beats``; `make sim` leaves the full size out."""
+    return pytest.mark.parametrize(
+        ("parameters", "beats"),
+        [
+            pytest.param(
+                p,
+                beats,
+                id=f"{p.symbols_per_block}x{'-'.join(map(str, p.symbol_bits))}-{beats}",
+                marks=slow if p == DEFAULT else (),
+            )
+            for p, beats in geometries
+        ],
+    )

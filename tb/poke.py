@@ -11,7 +11,7 @@ from planezip.model.format import DEFAULT, Parameters
 from tb.layouts import pack, unpack
 from tb.streams import read
 
-__all__ = ["GEOMETRIES", "IDS", "Poke"]
+__all__ = ["GEOMETRIES", "Poke"]
 
 GEOMETRIES = [
     (DEFAULT, 4),
@@ -19,7 +19,6 @@ GEOMETRIES = [
     (Parameters(8, (8,), 4), 4),
     (Parameters(16, (4, 8), 2), 4),
 ]
-IDS = [f"{p.symbols_per_block}x{'-'.join(map(str, p.symbol_bits))}-{b}" for p, b in GEOMETRIES]
 
 
 class Poke:

@@ -12,10 +12,10 @@ from planezip.hdl.geometry import Geometry
 from planezip.hdl.types import beat
 from planezip.model.format import Parameters
 from tb.bench import Bench
-from tb.marks import sampled
+from tb.marks import sampled, sizes
 from tb.pass_two import wire_beats
 from tb.pauses import PATTERNS
-from tb.poke import GEOMETRIES, IDS
+from tb.poke import GEOMETRIES
 from tb.run import run_bench
 
 
@@ -113,7 +113,7 @@ async def cuts(dut: Any) -> None:
 
 
 @pytest.mark.parametrize("pause", sampled(PATTERNS, "random"))
-@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
+@sizes(GEOMETRIES)
 def test_aligner(parameters: Parameters, beats: int, pause: str) -> None:
     arguments = {"parameters": parameters, "beats": beats, "tensors": 60, "pause": pause}
     run_bench(Aligner(parameters, beats), __name__, arguments=arguments, testcase="slots")

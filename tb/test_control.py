@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-import pytest
 
 from planezip.hdl.control import ControlBuilder, in_ring
 from planezip.hdl.geometry import Geometry
@@ -14,8 +13,9 @@ from planezip.model.format import Parameters, Tag
 from planezip.model.reference import bits_of, encode_block, number_of, split_symbols
 from tb.bench import Bench
 from tb.blocks import random_block
+from tb.marks import sizes
 from tb.pass_two import classes
-from tb.poke import GEOMETRIES, IDS, Poke
+from tb.poke import GEOMETRIES, Poke
 from tb.run import run_bench
 
 
@@ -115,7 +115,7 @@ async def strings(dut: Any) -> None:
     assert not strings
 
 
-@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
+@sizes(GEOMETRIES)
 def test_control(parameters: Parameters, beats: int) -> None:
     arguments = {"parameters": parameters, "beats": beats, "blocks": 200}
     run_bench(ControlBuilder(parameters, beats), __name__, arguments=arguments)

@@ -152,7 +152,7 @@ def joined(monitor: Any, size: int) -> list[bytes]:
     return chunks
 
 
-@pytest.mark.parametrize("lanes", sampled(LANES, 2))
+@pytest.mark.parametrize("lanes", sampled(LANES))
 def test_splitter(lanes: int) -> None:
     arguments = {"parameters": SMALL, "lanes": lanes}
     component = Splitter(SMALL, lanes)

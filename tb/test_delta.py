@@ -13,7 +13,7 @@ from planezip.model.format import DEFAULT, Parameters
 from planezip.model.reference import split_symbols
 from tb.bench import Bench
 from tb.blocks import random_block
-from tb.marks import sampled
+from tb.marks import sampled, sizes
 from tb.pauses import PATTERNS
 from tb.run import run_bench
 
@@ -23,7 +23,6 @@ GEOMETRIES = [
     (Parameters(16, (4, 8), 2), 1),
     (Parameters(8, (8,), 2), 2),
 ]
-IDS = [f"{p.symbols_per_block}x{'-'.join(map(str, p.symbol_bits))}-{b}" for p, b in GEOMETRIES]
 
 
 def block_deltas(block: bytes, width: int, p: Parameters, beats: int) -> list[dict[str, int]]:
@@ -73,7 +72,7 @@ async def neighbours(dut: Any) -> None:
 
 
 @pytest.mark.parametrize("pause", sampled(PATTERNS, "random"))
-@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
+@sizes(GEOMETRIES)
 def test_delta(parameters: Parameters, beats: int, pause: str) -> None:
     arguments = {"parameters": parameters, "beats": beats, "pause": pause}
     assert run_bench(Delta(parameters, beats), __name__, arguments=arguments) == 1

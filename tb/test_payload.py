@@ -11,7 +11,8 @@ from planezip.hdl.geometry import Geometry
 from planezip.hdl.payload import PayloadPacker, PayloadPlaces, packed, places
 from planezip.model.format import Parameters, log2_ceil
 from tb.bench import Bench
-from tb.poke import GEOMETRIES, IDS, Poke
+from tb.marks import sizes
+from tb.poke import GEOMETRIES, Poke
 from tb.run import run_bench
 
 
@@ -90,7 +91,7 @@ async def starts(dut: Any) -> None:
                     assert got[k * span + j] == expected
 
 
-@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
+@sizes(GEOMETRIES)
 @pytest.mark.parametrize(
     ("component", "testcase"), [(PayloadPacker, "packer"), (PayloadPlaces, "starts")]
 )

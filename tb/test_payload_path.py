@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import cocotb
-import pytest
 
 from planezip.hdl.align import aligner_slot
 from planezip.hdl.extra_plane import extra_ring
@@ -24,8 +23,9 @@ from planezip.model.reference import number_of, split_symbols, transform
 from tb.bench import Bench
 from tb.blocks import random_block
 from tb.layouts import unpack
+from tb.marks import sizes
 from tb.pass_two import classes
-from tb.poke import GEOMETRIES, IDS, Poke
+from tb.poke import GEOMETRIES, Poke
 from tb.run import run_bench
 
 _POSITIONS = (PlaneClass.PAIR, PlaneClass.ONE)
@@ -209,7 +209,7 @@ async def blocks(dut: Any) -> None:
         cycle += enable
 
 
-@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
+@sizes(GEOMETRIES)
 def test_payload_path(parameters: Parameters, beats: int) -> None:
     arguments = {"parameters": parameters, "beats": beats, "blocks": 150}
     run_bench(PayloadPath(parameters, beats), __name__, arguments=arguments)

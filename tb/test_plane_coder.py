@@ -13,8 +13,8 @@ from planezip.hdl.summary import PlaneClass, plane_class
 from planezip.model.format import Parameters, PlaneCode, Tag
 from planezip.model.reference import bits_of
 from tb.bench import Bench
-from tb.marks import sampled
-from tb.poke import GEOMETRIES, IDS, Poke
+from tb.marks import sizes
+from tb.poke import GEOMETRIES, Poke
 from tb.run import run_bench
 
 _KINDS: list[PlaneCode] = [code for code in PlaneCode if code != PlaneCode.ZERO_RUN]
@@ -97,9 +97,8 @@ async def packer(dut: Any) -> None:
         assert (poke.get("bits"), poke.get("length")) == packed_codes(pieces), pieces
 
 
-@pytest.mark.parametrize("geometry", sampled(GEOMETRIES, *GEOMETRIES[1:]), ids=IDS)
+@sizes(GEOMETRIES)
 @pytest.mark.parametrize(("component", "testcase"), [(PlaneCoder, "coder"), (CodePacker, "packer")])
-def test_plane_coder(component: Any, testcase: str, geometry: tuple[Parameters, int]) -> None:
-    parameters, beats = geometry
+def test_plane_coder(component: Any, testcase: str, parameters: Parameters, beats: int) -> None:
     arguments = {"parameters": parameters, "beats": beats}
     run_bench(component(parameters, beats), __name__, arguments=arguments, testcase=testcase)

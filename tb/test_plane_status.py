@@ -15,7 +15,7 @@ from planezip.model.reference import split_symbols
 from tb.bench import Bench
 from tb.blocks import test_blocks
 from tb.layouts import unpack
-from tb.marks import sampled
+from tb.marks import sampled, sizes
 from tb.run import run_bench
 from tb.test_delta import block_deltas
 
@@ -25,7 +25,6 @@ GEOMETRIES = [
     (Parameters(16, (4, 8), 2), 2),
     (Parameters(8, (8,), 2), 1),
 ]
-IDS = [f"{p.symbols_per_block}x{'-'.join(map(str, p.symbol_bits))}-{b}" for p, b in GEOMETRIES]
 CODED = {"dbx": [Tag.DBX], "bx": [Tag.BX], "zbx": [Tag.ZBX], "both": [Tag.BX, Tag.ZBX]}
 
 
@@ -90,9 +89,8 @@ async def classes_of_planes(dut: Any) -> None:
 
 
 @pytest.mark.parametrize("tags", sampled(CODED, "both"))
-@pytest.mark.parametrize("geometry", sampled(GEOMETRIES, *GEOMETRIES[1:]), ids=IDS)
-def test_plane_status(geometry: tuple[Parameters, int], tags: str) -> None:
-    parameters, beats = geometry
+@sizes(GEOMETRIES)
+def test_plane_status(parameters: Parameters, beats: int, tags: str) -> None:
     component = PlaneStatus(parameters, beats, frozenset(CODED[tags]))
     arguments = {"parameters": parameters, "beats": beats, "tags": CODED[tags], "blocks": 100}
     pause = "never" if tags == "both" else "random"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-import pytest
 
 from planezip.hdl.geometry import Geometry
 from planezip.hdl.position import PositionEncoder, position_of
 from planezip.model.format import Parameters
 from tb.bench import Bench
-from tb.poke import GEOMETRIES, IDS, Poke
+from tb.marks import sizes
+from tb.poke import GEOMETRIES, Poke
 from tb.run import run_bench
 
 
@@ -42,7 +42,7 @@ async def planes(dut: Any) -> None:
         assert poke.get("units") == expected
 
 
-@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
+@sizes(GEOMETRIES)
 def test_position(parameters: Parameters, beats: int) -> None:
     arguments = {"parameters": parameters, "beats": beats}
     run_bench(PositionEncoder(parameters, beats), __name__, arguments=arguments)

@@ -97,7 +97,8 @@ async def sizes(dut: Any) -> None:
 
 @pytest.mark.parametrize("pause", sampled(["never", "random"], "random"))
 @pytest.mark.parametrize(
-    "case", sampled(CASES, *(CASES.keys() - {"default", "three_widths"}), large=["default"])
+    "case",
+    sampled(CASES, "small", "4x4", "8x8", "without_zbx", "raw_only", large=["default"]),
 )
 def test_sizer(case: str, pause: str) -> None:
     p, beats, blocks = CASES[case]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-import pytest
 
 from planezip.hdl.geometry import Geometry
 from planezip.hdl.transform import Transform, transformed
@@ -13,8 +12,8 @@ from planezip.model.format import Parameters
 from planezip.model.reference import bits_of, number_of, split_symbols
 from tb.bench import Bench
 from tb.blocks import random_block
-from tb.marks import sampled
-from tb.poke import GEOMETRIES, IDS, Poke
+from tb.marks import sizes
+from tb.poke import GEOMETRIES, Poke
 from tb.run import run_bench
 
 
@@ -76,8 +75,7 @@ def _collect(poke: Poke, g: Geometry, lines: list[dict[int, int]]) -> None:
             line[lane] = row >> g.lane_bits * lane & (1 << g.lane_bits) - 1
 
 
-@pytest.mark.parametrize("geometry", sampled(GEOMETRIES, *GEOMETRIES[1:]), ids=IDS)
-def test_transform(geometry: tuple[Parameters, int]) -> None:
-    parameters, beats = geometry
+@sizes(GEOMETRIES)
+def test_transform(parameters: Parameters, beats: int) -> None:
     arguments = {"parameters": parameters, "beats": beats, "blocks": 150}
     run_bench(Transform(parameters, beats), __name__, arguments=arguments)

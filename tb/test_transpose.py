@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-import pytest
 
 from planezip.hdl.geometry import Geometry
 from planezip.hdl.transpose import Transpose, slots
 from planezip.model.format import Parameters
 from planezip.model.reference import bits_of, number_of
 from tb.bench import Bench
-from tb.poke import GEOMETRIES, IDS, Poke
+from tb.marks import sizes
+from tb.poke import GEOMETRIES, Poke
 from tb.run import run_bench
 
 
@@ -63,7 +63,7 @@ async def _read(poke: Poke, before: tuple[list[int], int, int] | None, slot: int
         assert poke.get("data") == data[slot]
 
 
-@pytest.mark.parametrize(("parameters", "beats"), GEOMETRIES, ids=IDS)
+@sizes(GEOMETRIES)
 def test_transpose(parameters: Parameters, beats: int) -> None:
     arguments = {"parameters": parameters, "beats": beats, "blocks": 150}
     run_bench(Transpose(parameters, beats), __name__, arguments=arguments)
