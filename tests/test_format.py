@@ -30,6 +30,12 @@ def test_other_geometries():
     assert Parameters() == DEFAULT
 
 
+def test_a_geometry_does_not_change():
+    assert len({Parameters(), DEFAULT, Parameters(blocks_per_chunk=2)}) == 2
+    with pytest.raises(AttributeError, match="cannot assign to field 'blocks_per_chunk'"):
+        DEFAULT.blocks_per_chunk = 2
+
+
 def test_log2_ceil():
     assert [log2_ceil(n) for n in range(10)] == [0, 0, 1, 2, 2, 3, 3, 3, 3, 4]
     assert log2_ceil(64) == 6
