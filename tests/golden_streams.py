@@ -102,6 +102,8 @@ def legal(w: int) -> Iterator[tuple[str, int, bytes]]:
         zvc = LegalBlock(bits_of(Tag.ZVC, 3) + bits_of(mask, n), bits_of(-1, count * w))
         blocks = [_coded(Tag.ZBX, codes, w, mask)] * 2 + [zvc] + [_zero(w)] * 3
         yield f"non-zero-{count}", 6, chunk_of(blocks)
+    bit = _coded(Tag.ZBX, [(PlaneCode.ONE, 1), (PlaneCode.ZERO_RUN, 0)], w, 3)
+    yield "payload-of-a-bit", 4, chunk_of([bit, bit, _zero(w), _zero(w)])
     yield "widths-zbx", n + 1, _chunks([_last_places(count, w) for count in range(n + 1)])
     for style in STYLES:
         yield f"legal-{style.replace(' ', '-')}", 5, legal_chunk(rng, 5, w, style=style)
@@ -111,7 +113,10 @@ def broken(w: int) -> Iterator[tuple[str, int, bytes, tuple[ErrorCode, int, int]
     """Bytes of the tensor, stream, fault; chunk 0 is fine wherever a fault can be later."""
     n = DEFAULT.symbols(w)
     zero = _zero(w)
-    start = reference.encode_chunk(bytes(CHUNK_BYTES), w)
+    # Of 800 bytes: a decoder must not see them again when it reads behind the end of chunk 1.
+    rng = random.Random(200 + w)
+    filled = b"".join(rng.randbytes(16) + bytes(112) for _ in range(CHUNK_BYTES // 128))
+    start = reference.encode_chunk(filled, w)
     two = CHUNK_BYTES + 256
 
     def second(*blocks: LegalBlock, more: int = 0, padding: int = 0) -> bytes:
@@ -165,7 +170,10 @@ def broken(w: int) -> Iterator[tuple[str, int, bytes, tuple[ErrorCode, int, int]
     codes = (
         [(PlaneCode.ONES, 0)] * (k // 8) + [(PlaneCode.VERBATIM, 1)] * (k % 8) for k in range(64)
     )
-    sound = (_coded(Tag.BX, [*some, (PlaneCode.ZERO_RUN, 0)], w) for some in codes)
+    sound = [_coded(Tag.BX, [*some, (PlaneCode.ZERO_RUN, 0)], w) for some in codes]
+    full = next(block for block in sound if (block.bits + 3) % 8 == 0)
+    last = second(full, LegalBlock(bits_of(7, 3)))
+    yield "tag-7-in-last-bits", two, last, (ErrorCode.TAG, 1, 1)
     even = next(block for block in sound if (block.bits + zero.bits) % 8 == 0)
     yield "trailing-8", two, second(even, zero, more=1), (ErrorCode.TRAILING, 1, 1)
     yield "padding", two, second(zero, zero, padding=1), (ErrorCode.PADDING, 1, 1)

@@ -61,7 +61,10 @@ EQUIVALENT = {
     r"code, length = .*window & U\( 30\)": "bit 0 is 0",
     r"def _.*, /, ": "its callers name what is behind the mark",
     r".*value & \(value - 2\):": "the least is 2",
-    r".*Tag.DBX: w \^ 1,": "widths are even",
+    r".*Tag.DBX: w \^ 1,|mask = \(1 << \(w \| 1\)\) - 1": "widths are even",
+    r"if pre <= 0:": "pre is not negative",
+    r"while k != len\(planes\)": "k comes to it in the end",
+    r"position = \(planes\[k\] \| -planes": "the lowest one tells the length of both",
 }
 
 
