@@ -114,6 +114,9 @@ def _written(w: int) -> Iterator[tuple[str, bytes]]:
         [100 * abs(k - 9) for k in range(n)],
     ]
     falls += [[(1 << w) - 500 + 100 * k for k in range(n)], [-(k // 5) * 1000 for k in range(n)]]
+    falls.append([50_000 - 100 * k for k in range(n)])
+    for places in ((7,), (7, 8), (7, 12), (7, 8, 9), (7, 9, 11)):  # of negative deltas
+        falls.append([1000 + k - 300 * sum(k >= place for place in places) for k in range(n)])
     yield "deltas", b"".join(_bytes([s % (1 << w) for s in fall], w) for fall in falls)
     noise = b"".join(_winner(Tag.RAW, w, rng) for _ in range(32))
     yield "raw-chunk", noise + bytes(256) + _winner(Tag.BX, w, rng)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from formal.mutation.combinational import combinational
+from formal.mutation.combinational import combinational, initial
 from formal.mutation.netlist import Mutant
 from formal.smt import definitions, run_yosys
 from formal.solve import DEFAULT_SOLVER, SOLVERS
@@ -101,34 +101,31 @@ def equivalent(netlist: str, name: str, mutant: Mutant) -> bool:
     """
     plain = re.sub(r"-ctrl \S+ \d+ \d+ ", "", mutant.command)
     lower = ["dffunmap", "write_rtlil {out}"]
+    lowered = [run_yosys(netlist, [*more, *lower], "out.il") for more in ([], [plain])]
     lane, changed = (
-        Logic(
-            combinational(run_yosys(netlist, [*more, *lower], "out.il")).replace(
-                f"module \\{name}\n", "module \\top\n"
-            )
-        )
-        for more in ([], [plain])
+        Logic(combinational(text).replace(f"module \\{name}\n", "module \\top\n"))
+        for text in lowered
     )
-    from_zero = not re.search(r"attribute \\init (\d+'[0x]*1|[1-9]\d*\n)", netlist)
+    start = initial(lowered[0])
     for before, cycles in _STAGES:
-        if before and not from_zero:
-            return False
-        if _heals(lane, changed, False, before, cycles) and all(
-            _heals(lane, changed, True, k, _FIRST_CYCLES) for k in range(before)
+        if _heals(lane, changed, None, before, cycles) and all(
+            _heals(lane, changed, start, k, _FIRST_CYCLES) for k in range(before)
         ):
             return True
     return False
 
 
-def _heals(lane: Logic, changed: Logic, zero: bool, before: int, cycles: int) -> bool:
+def _heals(
+    lane: Logic, changed: Logic, start: Mapping[str, int] | None, before: int, cycles: int
+) -> bool:
     """Whether the mutant's first cycle makes no difference, ``before`` cycles of the lane after
-    a state of zeros or any state."""
+    the state ``start`` (of registers that are not 0) or any state."""
     terms = Terms()
     registers = [name[:-2] for name in lane.outputs if _is_register(name)]
     state = {
         k: terms.bits(
             lane.inputs[f"{k}_Q"],
-            f"(_ bv0 {lane.inputs[f'{k}_Q']})" if zero else f"free {k}",
+            f"free {k}" if start is None else f"(_ bv{start.get(k, 0)} {lane.inputs[f'{k}_Q']})",
         )
         for k in registers
     }

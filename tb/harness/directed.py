@@ -28,13 +28,14 @@ _SHORT_TENSORS = 150  # more than twice the chunks that wait in a decompressor
 
 def directed_tensors(seed: int, w: int) -> list[Tensor]:
     """Chunks of every number of blocks stored as they are, tensors of every tail, sizes at the
-    borders, ties."""
+    borders, ties, masks of nearly all symbols."""
     rng = random.Random(f"{seed} {w} directed")
     raw = [rng.randbytes(m * BLOCK_BYTES) for m in range(1, BLOCKS_PER_CHUNK + 1)]
     tails = [rng.randbytes(size) for size in range(1, BLOCK_BYTES)]
     coded = [b"".join(_ramp(rng, w) for _ in range(m)) for m in _CODED_BLOCKS]
     parts = [*raw, *tails, *coded, _words([1] * DEFAULT.symbols(w), w), _below_raw(rng, w)]
     parts += [_tie()] if w == 32 else []
+    parts += [b"".join(_few_zeros(rng, w) for _ in range(BLOCKS_PER_CHUNK)) for _ in range(2)]
     rng.shuffle(parts)
     return [Tensor(rng.choice(DTYPES[w]), data) for data in parts]
 
@@ -85,6 +86,15 @@ def _ramp(rng: random.Random, w: int) -> bytes:
     """A block that DBX codes in a few bytes."""
     start, step = rng.getrandbits(w), rng.getrandbits(4)
     return _words((start + step * k for k in range(DEFAULT.symbols(w))), w)
+
+
+def _few_zeros(rng: random.Random, w: int) -> bytes:
+    """A block that ZBX codes in a few bytes, with all but a few symbols."""
+    n = DEFAULT.symbols(w)
+    values = [rng.getrandbits(w) | 1] * n
+    for k in rng.sample(range(n), rng.randint(1, n // 8)):
+        values[k] = 0
+    return _words(values, w)
 
 
 def _below_raw(rng: random.Random, w: int) -> bytes:
