@@ -68,7 +68,7 @@ def verilog(component: Any, name: str, *, flatten: bool = False) -> str:
 def as_rtlil(component: Any, name: str) -> str:
     """What yosys makes the Verilog from: most of the time goes here, whatever is made."""
     collecting = gc.isenabled()
-    gc.disable()  # a fifth of the time, and nothing is garbage before the end
+    gc.disable()  # a tenth of the time, and nothing is garbage before the end
     try:
         return _plain_names(rtlil.convert(component, name=name, emit_src=False))
     finally:

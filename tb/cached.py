@@ -77,9 +77,8 @@ def cached_verilog(component: Any, name: str, *, flatten: bool = True) -> str:
     """
     described = repr((name, _described(component)))
     if _ADDRESS in described:
-        raise TypeError(
-            f"give the class a __repr__, else {name} is converted each time: {described}"
-        )
+        found = re.findall(r"<([^<>]*) at 0x", described)
+        raise TypeError(f"{name} could not be kept: these need a __repr__: {', '.join(found)}")
     own = Path(str(inspect.getsourcefile(type(component)))).resolve()
     digest = hashlib.sha256(described.encode() + _contents(own)).hexdigest()[:12]
     path = BUILD / "verilog" / f"{name}-{digest}{'-flat' if flatten else ''}.v"

@@ -30,8 +30,9 @@ def sampled(values: Iterable[T], *quick: T, large: Iterable[T] = ()) -> list[obj
     ]
 
 
-def sizes(geometries: Iterable[tuple[Parameters, int]]) -> pytest.MarkDecorator:
-    """Parameters ``parameters`` and ``beats``; `make sim` leaves the full size out."""
+def sizes(geometries: Iterable[tuple[Parameters, int]], *quick: int) -> pytest.MarkDecorator:
+    """Parameters ``parameters`` and ``beats``; `make sim` takes those with the numbers ``quick``,
+    by default all but the full size."""
     return pytest.mark.parametrize(
         ("parameters", "beats"),
         [
@@ -39,8 +40,8 @@ def sizes(geometries: Iterable[tuple[Parameters, int]]) -> pytest.MarkDecorator:
                 p,
                 beats,
                 id=f"{p.symbols_per_block}x{'-'.join(map(str, p.symbol_bits))}-{beats}",
-                marks=slow if p == DEFAULT else (),
+                marks=() if (k in quick if quick else p != DEFAULT) else slow,
             )
-            for p, beats in geometries
+            for k, (p, beats) in enumerate(geometries)
         ],
     )

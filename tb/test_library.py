@@ -12,6 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tb.bench import Bench
+from tb.cached import cached_verilog
 from tb.layouts import fields_at, pack, unpack
 from tb.marks import slow
 from tb.run import BenchFailure, run_bench
@@ -122,3 +123,16 @@ def test_layouts() -> None:
     assert fields_at(layout, 6) == "b[1] bit 1"
     with pytest.raises(ValueError, match="fit in 3 bits"):
         pack(layout, {"a": 8})
+
+
+class Opaque(Increment):
+    """Has an attribute that does not tell what it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts = [object()]
+
+
+def test_a_component_that_cannot_be_kept_is_refused() -> None:
+    with pytest.raises(TypeError, match="opaque could not be kept: these need a __repr__: object"):
+        cached_verilog(Opaque(), "opaque")

@@ -15,7 +15,7 @@ from planezip.model.reference import encode_tensor
 from tb.bench import Bench
 from tb.blocks import random_block
 from tb.blocks import test_blocks as blocks_of
-from tb.marks import sampled, slow
+from tb.marks import sampled, sizes, slow
 from tb.pass_two import Tensor, forced, smallest, tensor, wire_beats
 from tb.pauses import PATTERNS
 from tb.run import run_bench
@@ -29,8 +29,6 @@ GEOMETRIES = [
     (Parameters(64, (16,), 32), 4),
     (Parameters(32, (32,), 4), 4),
 ]
-IDS = [f"{p.symbols_per_block}x{'-'.join(map(str, p.symbol_bits))}-{b}" for p, b in GEOMETRIES]
-
 
 LATENCY = 9  # cycles from the last beat of a tensor to its last bits
 
@@ -131,9 +129,7 @@ async def rate(dut: Any) -> None:
 
 
 @slow
-@pytest.mark.parametrize(
-    ("parameters", "beats"), [GEOMETRIES[k] for k in (0, 5, 6)], ids=[IDS[k] for k in (0, 5, 6)]
-)
+@sizes([GEOMETRIES[k] for k in (0, 5, 6)])
 def test_rate(parameters: Parameters, beats: int) -> None:
     arguments = {"parameters": parameters, "beats": beats, "pause": "never"}
     run_bench(Serializer(parameters, beats), __name__, arguments=arguments, testcase="rate")
@@ -165,9 +161,8 @@ def test_arguments_are_checked() -> None:
 
 
 @pytest.mark.parametrize("pause", sampled(PATTERNS, "random"))
-@pytest.mark.parametrize("geometry", sampled(GEOMETRIES, GEOMETRIES[1], GEOMETRIES[4]), ids=IDS)
-def test_tensors(geometry: tuple[Parameters, int], pause: str) -> None:
-    parameters, beats = geometry
+@sizes(GEOMETRIES, 1, 4)
+def test_tensors(parameters: Parameters, beats: int, pause: str) -> None:
     blocks = 40 if parameters.block_bits > 100 else 300
     arguments = {"parameters": parameters, "beats": beats, "blocks": blocks, "pause": pause}
     run_bench(Serializer(parameters, beats), __name__, arguments=arguments, testcase="tensors")

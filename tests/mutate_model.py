@@ -57,7 +57,7 @@ TESTS = {
 COMPILED = ("measure", "codec")
 # Survivors that no test can kill, by a pattern of their line, and why.
 EQUIVALENT = {
-    r".*\b_?[A-Z_]+ [|^] [bk]\b": "k is below LANES, a power of two, of which rows are multiples",
+    r".*\[.*\b_?[A-Z_]+ [|^] [bk]\]": "k is below LANES, a power of two; rows are multiples",
     r"symbols.append\(.*1 >> w\) - 1": "only w bits of a symbol are kept",
     r"for bits in range\( 31\):": "odd bits are a verbatim plane, read without the table",
     r"code, length = .*window & U\( 30\)": "bit 0 is 0",
@@ -68,7 +68,7 @@ EQUIVALENT = {
     r".*U\(_FIVE \| _PAIR\) \+ placed|.*\(HEADER_BYTES \| CHUNK_BYTES\)": "no bit is in both",
     r".*~\(one \^ pair\)": "no plane is one and pair",
     r".*tag >= U\(_ZBX\)": "no tag is above ZBX",
-    r"if threads >= 1:": "a thread more gives the same bytes",
+    r"if threads >= 1:": "with one thread the part is there already",
     r"if pre <= 0:": "pre is not negative",
     r"while k != len\(planes\)": "k comes to it in the end",
     r"position = \(planes\[k\] \| -planes": "the lowest one tells the length of both",

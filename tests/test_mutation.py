@@ -15,7 +15,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from formal.mutation import __main__ as command
-from formal.mutation.combinational import combinational
+from formal.mutation.combinational import combinational, initial
 from formal.mutation.equivalence import equivalent
 from formal.mutation.netlist import SELECT, Mutant, flattened, mutants, mutated
 from tb.test_harness import lane
@@ -122,6 +122,28 @@ def test_what_heals_is_proven(kind: str, out: str | None, port: str, mode: str, 
     bare = f"mutate -mode {mode} -module hidden -cell {cell} -port {port} -portbit 0"
     mutant = Mutant(1, mode, kind, cell, port, 0, "", bare)
     assert equivalent(hidden, "hidden", mutant) == same
+
+
+class First(wiring.Component):
+    """Passes its input on in the first cycle only: a register starts at 5."""
+
+    def __init__(self) -> None:
+        super().__init__({"input": In(1), "output": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        first = Signal(3, init=5, reset_less=True)
+        m.d.sync += first.eq(first >> 1 & 1)
+        m.d.comb += self.output.eq(self.input & first[2])
+        return m
+
+
+def test_registers_start_at_their_own_value() -> None:
+    text = flattened(First(), "first")
+    assert list(initial(text).values()) == [3]  # bits 2 and 0; bit 1 is not there
+    cell = next(line.split()[2] for line in text.splitlines() if line.startswith("  cell $and"))
+    bare = f"mutate -mode const0 -module first -cell {cell} -port Y -portbit 0"
+    assert not equivalent(text, "first", Mutant(1, "const0", "$and", cell, "Y", 0, "", bare))
 
 
 @pytest.mark.parametrize("port", ["ADDR", "EN"])

@@ -23,42 +23,32 @@ _CUT = {
 
 
 _INIT = re.compile(r"^ *attribute \\init (?:\d+'([01x]+)|(\d+))$")
-_WIRE = re.compile(r"^  wire (?:\w+ \d+ )*(\S+)$")
-_PART = re.compile(r"(\S+)(?: \[(\d+)(?::(\d+))?\])?$")
+_WIRE = re.compile(r"^  wire (?:width (\d+) )?(?:\w+ \d+ )*(\S+)$")
+_PART = re.compile(r"([\\$]\S+)(?: \[(\d+)(?::(\d+))?\])?")  # of what a port is connected to
 
 
 def initial(netlist: str) -> dict[str, int]:
     """What registers hold at the start, by the name that :func:`combinational` gives them; those
-    that hold 0 are left out.
-
-    Raises
-    ------
-    ValueError
-        If a register is more than a wire or a part of one.
-    """
-    held: dict[str, int] = {}
+    that hold 0 are left out."""
+    held: dict[str, tuple[int, int]] = {}  # width and value of wires
     value = 0
     for line in netlist.splitlines():
         if found := _INIT.match(line):
             value = int(found[1].replace("x", "0"), 2) if found[1] else int(found[2])
         elif found := _WIRE.match(line):
-            if value:
-                held[found[1]] = value
+            held[found[2]] = int(found[1] or 1), value
             value = 0
     registers = {}
     for cell in _CELL.finditer(netlist):
-        if cell[1] != "dff":
-            continue
         text = netlist[cell.end() : netlist.index("\n  end\n", cell.end())]
-        signal = re.search(r"^    connect \\Q (.*)$", text, re.MULTILINE)[1]  # type: ignore[index]
-        part = _PART.match(signal)
-        if not part:
-            if any(name in signal.split() for name in held):
-                raise ValueError(f"a register is {signal}, parts of which do not start at 0")
-            continue
-        high, low = int(part[2] or -1), int(part[3] or part[2] or 0)
-        bits = held.get(part[1], 0) >> low
-        if bits := bits if high < 0 else bits & ((2 << high - low) - 1):
+        signal = re.search(r"^    connect \\Q (.*)$", text, re.MULTILINE)
+        bits = 0
+        for name, high, low in _PART.findall(signal[1]) if signal else ():  # the highest first
+            width, value = held[name]
+            first = int(low or high or 0)
+            count = int(high) - first + 1 if high else width
+            bits = bits << count | value >> first & ((1 << count) - 1)
+        if bits:
             registers["cut_" + re.sub(r"\W", "_", cell[2])] = bits
     return registers
 
