@@ -23,7 +23,7 @@ _CUT = {
 
 
 _INIT = re.compile(r"^ *attribute \\init (?:\d+'([01x]+)|(\d+))$")
-_WIRE = re.compile(r"^  wire (?:width (\d+) )?(?:\w+ \d+ )*(\S+)$")
+_WIRE = re.compile(r"^  wire (?:width (\d+) )?(?:\w+ )*(\S+)$")
 _PART = re.compile(r"([\\$]\S+)(?: \[(\d+)(?::(\d+))?\])?")  # of what a port is connected to
 
 
