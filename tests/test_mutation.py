@@ -9,14 +9,14 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from formal.mutation import __main__ as command
 from formal.mutation.combinational import combinational, initial
-from formal.mutation.equivalence import equivalent
+from formal.mutation.equivalence import Original
 from formal.mutation.netlist import SELECT, Mutant, flattened, mutants, mutated
 from tb.test_harness import lane
 
@@ -94,7 +94,9 @@ def test_what_cannot_be_seen_is_proven(netlist: str) -> None:
     proven = {}
     for mutant in mutants(netlist, 60, 1):
         if mutant.kind in ("$and", "$or") and mutant.mode != "inv":
-            proven[mutant.kind, mutant.port, mutant.mode] = equivalent(netlist, "redundant", mutant)
+            proven[mutant.kind, mutant.port, mutant.mode] = Original(netlist, "redundant").equals(
+                mutant
+            )
     assert proven["$and", "Y", "const0"]
     assert not proven["$or", "Y", "const0"]
     assert not proven["$or", "Y", "const1"]
@@ -121,7 +123,7 @@ def test_what_heals_is_proven(kind: str, out: str | None, port: str, mode: str, 
     )
     bare = f"mutate -mode {mode} -module hidden -cell {cell} -port {port} -portbit 0"
     mutant = Mutant(1, mode, kind, cell, port, 0, "", bare)
-    assert equivalent(hidden, "hidden", mutant) == same
+    assert Original(hidden, "hidden").equals(mutant) == same
 
 
 class First(wiring.Component):
@@ -143,7 +145,35 @@ def test_registers_start_at_their_own_value() -> None:
     assert list(initial(text).values()) == [3]  # bits 2 and 0; bit 1 is not there
     cell = next(line.split()[2] for line in text.splitlines() if line.startswith("  cell $and"))
     bare = f"mutate -mode const0 -module first -cell {cell} -port Y -portbit 0"
-    assert not equivalent(text, "first", Mutant(1, "const0", "$and", cell, "Y", 0, "", bare))
+    assert not Original(text, "first").equals(Mutant(1, "const0", "$and", cell, "Y", 0, "", bare))
+
+
+class Constant(wiring.Component):
+    """Counts by two from 5 on when told so, so that bit 0 stays; passes its input on then."""
+
+    def __init__(self) -> None:
+        super().__init__({"input": In(1), "count": In(1), "output": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        step, shut = Signal(4, init=5), Signal(2)
+        with m.If(self.count):
+            m.d.sync += step.eq(step + (1 + ~shut[1]))
+            m.d.sync += shut.eq(Cat(self.input, shut[1] & step[2]))
+        m.d.comb += self.output.eq(self.input & step[0] & ~shut[1] ^ shut[0])
+        return m
+
+
+def test_constant_bits_of_registers() -> None:
+    original = Original(flattened(Constant(), "constant"), "constant")
+    assert sorted(original.constants.values()) == [0b0001, 0b10]
+
+
+def test_mutants_of_constant_bits_are_none() -> None:
+    text = flattened(Constant(), "constant")
+    original = Original(text, "constant")
+    proven = [m.kind for m in mutants(text, 60, 1) if original.equals(m)]
+    assert "$and" in proven and len(proven) < 30
 
 
 @pytest.mark.parametrize("port", ["ADDR", "EN"])
@@ -157,7 +187,7 @@ def test_memories_and_registers_are_compared(netlist: str, port: str) -> None:
     )
     bare = f"mutate -mode inv -module redundant -cell {cell} -port {port} -portbit 0"
     mutant = Mutant(1, "inv", "$memwr_v2", cell, port, 0, "", bare)
-    assert not equivalent(netlist, "redundant", mutant)
+    assert not Original(netlist, "redundant").equals(mutant)
 
 
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

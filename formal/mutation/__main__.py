@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from formal.mutation.equivalence import equivalent
+from formal.mutation.equivalence import Original
 from formal.mutation.kill import build_mutants, kill
 from formal.mutation.netlist import flattened, mutants, mutated
 from formal.mutation.stimuli import stimuli
@@ -35,10 +35,11 @@ def design(lane: Lane, count: int, seed: int) -> dict[str, Any]:
     made = mutants(netlist, count, seed)
     program = build_mutants(lane, mutated(netlist, made), _FOLDER / lane.name)
     killed = kill(lane, program, made, stimuli(lane, DEFAULT_SEED), _FOLDER / lane.name, _tell)
+    original = Original(netlist, lane.name)
     survivors = []
     for mutant in made:
         if mutant.number not in killed:
-            same = equivalent(netlist, lane.name, mutant)
+            same = original.equals(mutant)
             row = {key: value for key, value in asdict(mutant).items() if key != "command"}
             survivors.append({**row, "equivalent": same})
             where = f"{mutant.source}, {mutant.kind} {mutant.port}[{mutant.bit}] {mutant.mode}"

@@ -5,157 +5,122 @@ outputs and the last state of G and then k - 1 times M, from every state that th
 more cycles after the start, for all inputs, and from those that it has before. Then the first M
 of a run of the mutant can be made a G without a change of what is seen, then the second, and so on:
 a difference that always heals within k cycles, unseen, is none. What j cycles lead to from any
-state is more than what the lane reaches, so a yes is certain, a no is not.
+state in which constant bits have their value is more than what the lane reaches, so a yes is
+certain, a no is not.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from formal.mutation.combinational import combinational, initial
+from formal.mutation.constant import constant_bits
+from formal.mutation.logic import Logic, Terms
 from formal.mutation.netlist import Mutant
-from formal.smt import definitions, run_yosys
+from formal.smt import run_yosys
 from formal.solve import DEFAULT_SOLVER, SOLVERS
 
-__all__ = ["Logic", "Terms", "equivalent"]
+__all__ = ["Original"]
 
 _SECONDS = 60  # of a question
 _STAGES = ((0, 1), (1, 1), (4, 1), (2, 4))  # j and k, tried in turn
 _FIRST_CYCLES = 12  # k, for the states of the first cycles
-_FUNCTION = re.compile(r"\(define-fun (\|[^|]+\|) \(\(state \|top_s\|\)\) (Bool|\(.*?\)) (.*)\)$")
-_USE = re.compile(r"\((\|[^|]+\|) state\)")
-_SOURCE = re.compile(  # inputs, or parts of them
-    r"^\(define-fun (\|[^|]+\|) .*\(\(_ extract \d+ \d+\) state\)(?: #b1\))?\) ; (.+)$",
-    re.MULTILINE,
-)
-_PART = re.compile(r"\\(\S+)(?: \[(\d+)(?::(\d+))?\])?")
-_PORT = re.compile(r"^; yosys-smt2-(input|output) (\S+) (\d+)$", re.MULTILINE)
 
 
-class Terms:
-    """SMT-LIB terms with names; the same term is there once."""
+class Original:
+    """The module ``name`` of a flattened netlist, for questions about its mutants."""
 
-    def __init__(self) -> None:
-        self._names: dict[tuple[str, str], str] = {}
+    def __init__(self, netlist: str, name: str) -> None:
+        self._netlist, self._name = netlist, name
 
-    def of(self, sort: str, term: str) -> str:
-        """Name of a term, or of what is free if the term is ``free`` and something."""
-        return self._names.setdefault((sort, term), f"n{len(self._names)}")
+    def equals(self, mutant: Mutant) -> bool:
+        """Whether it is proven that the mutant does what the module does.
 
-    def bits(self, width: int, term: str) -> str:
-        """A constant or something free of so many bits."""
-        return self.of(f"(_ BitVec {width})", term)
-
-    def defined(self, wanted: str) -> list[str]:
-        """Commands that define what a term needs, which comes last."""
-        need = set(re.findall(r"\bn\d+\b", wanted))
-        lines = []
-        for (sort, term), name in reversed(self._names.items()):
-            if name not in need:
-                continue
-            if term.startswith("free "):
-                lines.append(f"(declare-const {name} {sort})")
-                continue
-            need.update(re.findall(r"\bn\d+\b", term))
-            lines.append(f"(define-fun {name} () {sort} {term})")
-        return [*reversed(lines), f"(assert {wanted})"]
-
-
-class Logic:
-    """A combinational module ``top`` as yosys exports it."""
-
-    def __init__(self, rtlil: str) -> None:
-        text = run_yosys(rtlil, ["opt_clean", "write_smt2 -stbv {out}"], "out.smt2")
-        functions = [f for line in definitions(text) if (f := _FUNCTION.match(line))]
-        self._functions = [(f[1], f[2], f[3]) for f in functions]
-        ports = [(way, name, int(width)) for way, name, width in _PORT.findall(text)]
-        self.inputs = {name: width for way, name, width in ports if way == "input"}
-        self.outputs = {name: width for way, name, width in ports if way == "output"}
-        self._sources = {f[1]: _PART.findall(f[2]) for f in _SOURCE.finditer(text)}
-
-    def given(self, terms: Terms, inputs: Mapping[str, str]) -> dict[str, str]:
-        """Terms of the outputs, as bits, from those of the inputs."""
-        values: dict[str, str] = {}
-        for name, sort, body in self._functions:
-            if parts := self._sources.get(name):
-                term = " ".join(
-                    f"((_ extract {high} {low or high}) {inputs[port]})" if high else inputs[port]
-                    for port, high, low in parts
-                )
-                term = f"(concat {term})" if len(parts) > 1 else term
-                values[name] = terms.of(sort, f"(= {term} #b1)" if sort == "Bool" else term)
-            else:
-                values[name] = terms.of(sort, _USE.sub(lambda use: values[use[1]], body))
-        made = {}
-        for name, width in self.outputs.items():
-            term = values[f"|top_n {name}|"]
-            made[name] = terms.bits(1, f"(ite {term} #b1 #b0)") if width == 1 else term
-        return made
-
-
-def equivalent(netlist: str, name: str, mutant: Mutant) -> bool:
-    """Whether it is proven that the mutant of module ``name`` does what the netlist does.
-
-    What a memory is asked and told must be the same in every cycle; what it answers is then.
-    """
-    plain = re.sub(r"-ctrl \S+ \d+ \d+ ", "", mutant.command)
-    lower = ["dffunmap", "write_rtlil {out}"]
-    lowered = [run_yosys(netlist, [*more, *lower], "out.il") for more in ([], [plain])]
-    lane, changed = (
-        Logic(combinational(text).replace(f"module \\{name}\n", "module \\top\n"))
-        for text in lowered
-    )
-    start = initial(lowered[0])
-    for before, cycles in _STAGES:
-        if _heals(lane, changed, None, before, cycles) and all(
-            _heals(lane, changed, start, k, _FIRST_CYCLES) for k in range(before)
-        ):
-            return True
-    return False
-
-
-def _heals(
-    lane: Logic, changed: Logic, start: Mapping[str, int] | None, before: int, cycles: int
-) -> bool:
-    """Whether the mutant's first cycle makes no difference, ``before`` cycles of the lane after
-    the state ``start`` (of registers that are not 0) or any state."""
-    terms = Terms()
-    registers = [name[:-2] for name in lane.outputs if _is_register(name)]
-    state = {
-        k: terms.bits(
-            lane.inputs[f"{k}_Q"],
-            f"free {k}" if start is None else f"(_ bv{start.get(k, 0)} {lane.inputs[f'{k}_Q']})",
+        What a memory is asked and told must be the same in every cycle; what it answers is then.
+        """
+        plain = re.sub(r"-ctrl \S+ \d+ \d+ ", "", mutant.command)
+        changed = self._logic(self._lowered(plain))
+        return any(
+            self._heals(changed, self._any_state, before, cycles)
+            and all(
+                self._heals(changed, self._first_state, k, _FIRST_CYCLES) for k in range(before)
+            )
+            for before, cycles in _STAGES
         )
-        for k in registers
-    }
 
-    def step(logic: Logic, cycle: int, state: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-        inputs = {
-            name: state[name[:-2]]
-            if name[:-2] in state
-            else terms.bits(width, f"free {name} {cycle}")
-            for name, width in lane.inputs.items()
-        }
-        made = logic.given(terms, inputs)
-        seen = [made[name] for name in lane.outputs if not _is_register(name)]
-        return {k: made[f"{k}_D"] for k in registers}, seen
+    @cached_property
+    def constants(self) -> dict[str, int]:
+        """Masks of the registers' bits that are constant."""
+        return constant_bits(self._module, self._start)
 
-    for cycle in range(before):
-        state, _ = step(lane, cycle, state)
-    differ: list[tuple[str, str]] = []
-    good, wrong = state, state
-    for k in range(cycles):
-        good, seen = step(changed if k else lane, before + k, good)
-        wrong, other = step(changed, before + k, wrong)
-        differ += zip(seen, other, strict=True)
-    differ += zip(good.values(), wrong.values(), strict=True)
-    pairs = [f"(distinct {a} {b})" for a, b in differ if a != b]
-    if not pairs:
-        return True
-    question = ["(set-logic QF_BV)", *terms.defined(f"(or false {' '.join(pairs)})")]
-    return SOLVERS[DEFAULT_SOLVER]("\n".join(question), _SECONDS) == "unsat"
+    @cached_property
+    def _module(self) -> Logic:
+        return self._logic(self._plain)
 
+    @cached_property
+    def _start(self) -> dict[str, int]:
+        return initial(self._plain)
 
-def _is_register(output: str) -> bool:
-    return output.startswith("cut_") and output.endswith("_D")
+    @cached_property
+    def _plain(self) -> str:
+        return self._lowered()
+
+    def _lowered(self, *commands: str) -> str:
+        return run_yosys(self._netlist, [*commands, "dffunmap", "write_rtlil {out}"], "out.il")
+
+    def _logic(self, lowered: str) -> Logic:
+        cut = combinational(lowered)
+        return Logic(cut.replace(f"module \\{self._name}\n", "module \\top\n"))
+
+    def _any_state(self, terms: Terms, name: str) -> str:
+        width = self._module.registers[name]
+        value = terms.bits(width, f"free {name}")
+        if mask := self.constants.get(name, 0):
+            free = terms.bits(width, f"(bvand {value} (_ bv{~mask & ((1 << width) - 1)} {width}))")
+            value = terms.bits(
+                width, f"(bvor {free} (_ bv{self._start.get(name, 0) & mask} {width}))"
+            )
+        return value
+
+    def _first_state(self, terms: Terms, name: str) -> str:
+        width = self._module.registers[name]
+        return terms.bits(width, f"(_ bv{self._start.get(name, 0)} {width})")
+
+    def _heals(
+        self, changed: Logic, begin: Callable[[Terms, str], str], before: int, cycles: int
+    ) -> bool:
+        """Whether the mutant's first cycle makes no difference, ``before`` cycles of the module
+        after the state of the registers that ``begin`` gives."""
+        terms = Terms()
+        module = self._module
+        state = {name: begin(terms, name) for name in module.registers}
+
+        def step(
+            logic: Logic, cycle: int, state: Mapping[str, str]
+        ) -> tuple[dict[str, str], list[str]]:
+            inputs = {
+                name: state[name[:-2]]
+                if name[:-2] in state
+                else terms.bits(width, f"free {name} {cycle}")
+                for name, width in module.inputs.items()
+            }
+            made = logic.given(terms, inputs)
+            registers = {name: made.pop(f"{name}_D") for name in module.registers}
+            return registers, [made[name] for name in module.outputs if name in made]
+
+        for cycle in range(before):
+            state, _ = step(module, cycle, state)
+        differ: list[tuple[str, str]] = []
+        good, wrong = state, state
+        for k in range(cycles):
+            good, seen = step(changed if k else module, before + k, good)
+            wrong, other = step(changed, before + k, wrong)
+            differ += zip(seen, other, strict=True)
+        differ += zip(good.values(), wrong.values(), strict=True)
+        pairs = [f"(distinct {a} {b})" for a, b in differ if a != b]
+        if not pairs:
+            return True
+        question = ["(set-logic QF_BV)", *terms.defined(f"(or false {' '.join(pairs)})")]
+        return SOLVERS[DEFAULT_SOLVER]("\n".join(question), _SECONDS) == "unsat"
