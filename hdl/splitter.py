@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import enum, wiring
 
 from planezip.hdl.balance import Balance
-from planezip.hdl.engine_types import (
-    LENGTH_BITS,
-    Activity,
-    EngineGeometry,
-    dealing_ports,
-)
+from planezip.hdl.engine_types import LENGTH_BITS, Activity, EngineGeometry, dealing_ports
 from planezip.hdl.offer import offer
+from planezip.hdl.turn import turned
 from planezip.hdl.types import Mode
 from planezip.hdl.wires import wire
 from planezip.model.format import HEADER_BYTES, Parameters
@@ -146,13 +143,8 @@ class Splitter(wiring.Component):
                 near = position == size - 1
                 m.d.comb += fetch.eq(~absent & ~have & self.wire.valid)
                 window = Cat(current, beat_in.data[:8])
-                m.d.sync += header.eq(
-                    Mux(
-                        have,
-                        window.bit_select(Cat(Const(0, 3), position), 16),
-                        beat_in.data[:16],
-                    )
-                )
+                inside = window.bit_select(Cat(Const(0, 3), position), 16)
+                m.d.sync += header.eq(Mux(have, inside, beat_in.data[:16]))
                 with m.If(absent | Mux(have, ~near | self.wire.valid, self.wire.valid)):
                     m.d.sync += state.eq(_State.SIZE)
             with m.Case(_State.SIZE):
@@ -260,7 +252,7 @@ class Splitter(wiring.Component):
         # A row that ends in ``current`` needs none of the next beat, but what stands behind a
         # row's bytes does not matter: so what is taken of it need not wait for the length.
         ahead = Mux(self.wire.valid, position, 0)
-        self._align(m, emit, moves, current, ahead, position, count, last_row, lane)
+        self._rows(m, emit, moves, current, ahead, position, (count, last_row, lane))
         waits = (state == _State.ROWS) & ~moves
         with m.If(take):
             m.d.comb += self.activity.eq(Activity.MOVE)
@@ -282,7 +274,7 @@ class Splitter(wiring.Component):
             m.d.comb += self.activity.eq(Activity.TURN)
         return m
 
-    def _align(
+    def _rows(
         self,
         m: Module,
         emit: Value,
@@ -290,43 +282,27 @@ class Splitter(wiring.Component):
         current: Value,
         ahead: Value,
         position: Value,
-        count: Value,
-        last: Value,
-        lane: Value,
+        flags: Sequence[Value],
     ) -> None:
-        """Two stages that turn the next bytes to the beginning of a row.
+        """The next bytes to a lane; ``flags``: how many, the chunk's last ones, lane.
 
         The first ``ahead`` bytes of the beat behind ``current`` are among them.
         """
-        size, bits = self._geometry.wire, len(position)
         ahead = wire(m, ahead, "ahead")
+        following = self.wire.payload.data
         data = Cat(
-            Mux(
-                ahead > k,
-                self.wire.payload.data[8 * k : 8 * k + 8],
-                current[8 * k : 8 * k + 8],
-            )
-            for k in range(size)
+            Mux(ahead > k, following[8 * k : 8 * k + 8], current[8 * k : 8 * k + 8])
+            for k in range(self._geometry.wire)
         )
-        split = bits // 2
-        amount, flags, valid = position, Cat(count, last, lane), emit
-        for name, levels in (("near", range(split)), ("far", range(split, bits))):
-            data = wire(m, data, f"{name}_in")
-            for level in levels:
-                data = wire(m, Mux(amount[level], data.rotate_right(8 << level), data), name)
-            stage = Signal(8 * size, name=f"{name}_data", reset_less=True)
-            place, kept = Signal(bits, name=f"{name}_place"), Signal.like(flags, name=f"{name}_k")
-            there = Signal(name=f"{name}_valid")
-            with m.If(moves):
-                m.d.sync += [stage.eq(data), place.eq(amount), kept.eq(flags), there.eq(valid)]
-            data, amount, flags, valid = stage, place, kept, there
-        to = flags[len(count) + 1 :]
+        data, kept, valid = turned(m, data, position, Cat(flags), emit, moves)
+        count = len(flags[0])
+        to = kept[count + 1 :]
         ready = Cat(port.ready for port in self.rows).bit_select(to, 1)
         m.d.comb += moves.eq(~valid | ready)
         for k, port in enumerate(self.rows):
             m.d.comb += [
                 port.valid.eq(valid & (to == k)),
                 port.payload.data.eq(data),
-                port.payload.bytes.eq(flags[: len(count)]),
-                port.payload.last.eq(flags[len(count)]),
+                port.payload.bytes.eq(kept[:count]),
+                port.payload.last.eq(kept[count]),
             ]
