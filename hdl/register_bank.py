@@ -36,6 +36,7 @@ class RegisterBank(wiring.Component):
     completion : In(stream of :func:`planezip.hdl.engine_types.completion`)
         Taken with a write to POP.
     raw_activity, wire_activity : In(:class:`planezip.hdl.engine_types.Activity`)
+        A counter has a cycle two cycles later.
     """
 
     def __init__(self, parameters: Parameters) -> None:
@@ -96,8 +97,15 @@ class RegisterBank(wiring.Component):
         seen = Cat(strobes["SUBMIT"] & ~free, told & fault, told & done.framing)
         cleared = data[8:11] & strobes["CLEAR"].replicate(3)
         m.d.sync += sticky.eq((sticky & ~cleared) | seen)
+        # Counters run a cycle behind, which keeps their carries out of longer paths.
         completed, errors = Signal(_WORD), Signal(_WORD)
-        m.d.sync += [completed.eq(completed + told), errors.eq(errors + (told & fault))]
+        one_more, one_wrong = Signal(), Signal()
+        m.d.sync += [
+            one_more.eq(told),
+            one_wrong.eq(told & fault),
+            completed.eq(completed + one_more),
+            errors.eq(errors + one_wrong),
+        ]
 
         values: dict[str, Value] = {
             "STATUS": Cat(free, waits, Const(0, 6), sticky),
@@ -121,11 +129,12 @@ class RegisterBank(wiring.Component):
         for name, value in wide.items():
             values[f"{name}_LO"], values[f"{name}_HI"] = value[:_WORD], value[_WORD:]
         for side in ("raw", "wire"):
-            activity = Value.cast(getattr(self, f"{side}_activity"))
+            activity = Signal(Activity, init=Activity.IDLE, name=f"{side}_before")
+            m.d.sync += activity.eq(getattr(self, f"{side}_activity"))
             for kind in Activity:
                 name = f"{side.upper()}_{kind.name}"
                 values[name] = Signal(_WORD, name=name.lower())
-                m.d.sync += values[name].eq(values[name] + (activity == kind.value))
+                m.d.sync += values[name].eq(values[name] + (activity == kind))
         with m.Switch(self.read_offset):
             for register in BANK_REGISTERS:
                 if register.access != "WO":

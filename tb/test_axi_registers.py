@@ -192,10 +192,12 @@ async def activities_are_counted(dut: Any) -> None:
             for kind in Activity:
                 register = base + OFFSETS[f"{side.upper()}_{kind.name}"]
                 port.value = (kind.value + 1) % len(Activity)
+                await bench.step()  # counters run a cycle behind
                 before, _ = await bench.read(register)
                 port.value = kind.value
                 await bench.step(5 + kind.value)
                 port.value = (kind.value + 1) % len(Activity)
+                await bench.step()
                 after, _ = await bench.read(register)
                 assert after - before == 5 + kind.value
                 port.value = Activity.IDLE.value
