@@ -69,7 +69,7 @@ eval: $(TEST_SET) ## the paper's figures 4 to 6 with our traces and ratios, to b
 	@$(PY) -m planezip.sim.eval
 
 .PHONY: synth
-synth: $(SIM_SET) ## area, clock and power of the hardware (LIBERTY="files", SWEEP=1)
+synth: $(if $(SWEEP),$(TEST_SET),$(SIM_SET)) ## area, clock and power of the hardware (LIBERTY="files", SWEEP=1)
 	@$(PY) -m planezip.synth $(if $(LIBERTY),--liberty "$(LIBERTY)") $(if $(SWEEP),--sweep)
 
 .PHONY: lock

@@ -3,12 +3,13 @@
 A round is a run of the path harness (tb/harness/path.v) on data that follow from the seed and
 the number of the round: over the link, or with streams of its own for the decompressor. What is
 wrong ends the soak; SEED and ROUND repeat it. build/soak/seed-N.json has where a seed has
-got to: the next soak with it goes on from there.
+got to: the next soak with it goes on from there, with the round that was wrong if there is one.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import sys
@@ -67,9 +68,10 @@ class Round:
 
 @dataclass
 class State:
-    """What a soak has done so far."""
+    """What a soak has done so far; ``problems`` of the round ``rounds``, which does not count."""
 
     seed: int
+    hardware: str
     rounds: int = 0
     seconds: float = 0.0
     blocks: int = 0
@@ -121,11 +123,12 @@ def soak(
     rounds: int | None = None,
 ) -> None:
     """Run rounds until the time is over, ``rounds`` are done, or something is wrong."""
+    state.problems = []
     wanted = set(bins())
     hit = {tuple(bin_) for bin_ in state.hit}
     began, before = time.monotonic(), state.seconds
     work.mkdir(parents=True, exist_ok=True)
-    while not state.problems and time.monotonic() - began < 60 * minutes and rounds != 0:
+    while time.monotonic() - began < 60 * minutes and rounds != 0:
         item = round_of(state.seed, state.rounds)
         returned = returned_by(item.tensors) if item.back is None else item.back
         for name, data in path_files(LANES, item.tensors, returned).items():
@@ -137,6 +140,9 @@ def soak(
         else:
             result = path_result(LANES, found, item.tensors, returned, "verilator")
             state.problems = list(result.problems)
+        if state.problems:
+            tell(state)
+            return
         for side, tensors, stalls in (
             ("written", item.tensors, (item.stalls.input, item.stalls.link)),
             ("read", returned, (item.stalls.link, item.stalls.output)),
@@ -181,23 +187,24 @@ def _write(path: Path, state: State) -> None:
     written.replace(path)
 
 
-def _read(path: Path, seed: int) -> State:
-    """What a soak of this seed has left, or a new one.
+def _read(path: Path, seed: int, hardware: str) -> State:
+    """What a soak of this seed and hardware has left, or a new one.
 
     Raises
     ------
     ValueError
         For a file that no soak has written.
     """
+    new = State(seed, hardware)
     if not path.exists():
-        return State(seed)
+        return new
     try:
         document = json.loads(path.read_text())
-        state = State(**{name: document[name] for name in vars(State(seed))})
+        state = State(**{name: document[name] for name in vars(new)})
         state.hit = [tuple(bin_) for bin_ in state.hit]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not the state of a soak; remove it to begin anew") from error
-    return state
+    return state if state.hardware == hardware else new
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -207,20 +214,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED)
     parser.add_argument("--round", type=int, help="only this round of the seed")
     arguments = parser.parse_args(argv)
-    if arguments.minutes <= 0:
+    if not arguments.minutes > 0:
         parser.error(f"minutes must be above 0, not {arguments.minutes}")
     path = _FOLDER / f"seed-{arguments.seed}.json"
+    files = harness_files(PATH_HARNESS, engine_files(LANES))
+    hardware = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
     try:
-        state = _read(path, arguments.seed)
+        state = _read(path, arguments.seed, hardware)
     except ValueError as error:
         print(f"planezip: {error}", file=sys.stderr)
         return 2
     if arguments.round is not None:
-        state = State(arguments.seed, rounds=arguments.round)
+        state = State(arguments.seed, hardware, rounds=arguments.round)
     elif state.rounds:
-        print(f"seed {state.seed}: going on after round {state.rounds}", flush=True)
-    state.problems = []
-    program = build_native(harness_files(PATH_HARNESS, engine_files(LANES)), _FOLDER)
+        print(f"seed {state.seed}: going on after {state.rounds} rounds", flush=True)
+    program = build_native(files, _FOLDER)
     only = arguments.round is not None
 
     def tell(state: State) -> None:
@@ -234,7 +242,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for problem in state.problems:
         print(problem, file=sys.stderr)
     if state.problems:
-        print(f"again: make soak SEED={state.seed} ROUND={state.rounds - 1}", file=sys.stderr)
+        print(f"again: make soak SEED={state.seed} ROUND={state.rounds}", file=sys.stderr)
     return 1 if state.problems else 0
 
 
