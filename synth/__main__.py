@@ -59,8 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown := [name for name in names if name not in _NAMES]:
         print(f"error: no module {unknown[0]!r}; there are: {', '.join(_NAMES)}", file=sys.stderr)
         return 2
-    if arguments.period_ps is not None and not arguments.period_ps > 100:
-        print(f"error: --period-ps must be above 100, not {arguments.period_ps:g}", file=sys.stderr)
+    if arguments.period_ps is not None and not 100 < arguments.period_ps < 1e6:
+        given = f"{arguments.period_ps:g}"
+        print(f"error: --period-ps must be from 100 to 1e6, not {given}", file=sys.stderr)
         return 2
     if arguments.jobs < 1:
         print(f"error: --jobs must be 1 or more, not {arguments.jobs}", file=sys.stderr)

@@ -2,11 +2,13 @@
 
 A tensor of bfloat16 values, a ReLU's output (half of them zero, the others half-normal), goes
 through the lane at full rate; transitions are counted over :data:`CYCLES` cycles in its
-middle. OpenSTA propagates them through the mapped logic.
+middle. OpenSTA 2.0 propagates those of the ports through logic and registers; those of a register
+count for itself and its net, not for the logic behind it.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -14,15 +16,16 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from planezip.hdl import verilog
 from planezip.hdl.types import ElementType, Mode, beat, descriptor
-from planezip.hdl.verilog import verilog
-from planezip.model.codec import encode_bytes
+from planezip.model import codec
 from planezip.model.format import DEFAULT, Parameters
 from planezip.synth.library import SynthError
 
@@ -34,14 +37,22 @@ _SKIPPED = 384  # until the pipeline is full
 _CHUNKS = 12
 _PERIOD = 10  # of the simulation's clock
 METHOD = (
-    "OpenSTA report_power; transitions of registers and ports from Icarus Verilog on the RTL,"
-    f" {CYCLES} cycles of ReLU outputs in bfloat16; no wires, no clock tree, no SRAM"
+    "OpenSTA report_power at the row's clock; no wires, no clock tree, no SRAM; transitions from"
+    f" Icarus Verilog on the RTL, {CYCLES} cycles of ReLU outputs in bfloat16: OpenSTA propagates"
+    " those of the ports, those of registers count for their own nets"
 )
 
 
 def icarus() -> str | None:
     """The command of Icarus Verilog, or None where it is not installed."""
     return shutil.which("iverilog")
+
+
+@functools.cache
+def icarus_version() -> str:
+    """First line of what Icarus Verilog says of itself."""
+    done = subprocess.run([icarus() or "", "-V"], check=False, capture_output=True, text=True)
+    return done.stdout.partition("\n")[0]
 
 
 _LOCK = threading.Lock()
@@ -51,8 +62,10 @@ def kept_activities(
     make: Callable[[Parameters], Any], name: str, text: str, folder: Path
 ) -> dict[str, tuple[float, float]]:
     """:func:`lane_activities`, kept in ``folder``/cache as long as the RTL ``text`` is the same."""
-    own = Path(__file__).read_text()
-    key = hashlib.sha256(json.dumps([name, text, own]).encode()).hexdigest()
+    sources = [Path(module.__file__ or "").read_text() for module in (verilog, codec)]
+    versions = [metadata.version(tool) for tool in ("numpy", "ml_dtypes", "pyosys")]
+    parts = [name, text, Path(__file__).read_text(), *sources, *versions, icarus_version()]
+    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     path = folder / "cache" / f"{name}-{key[:32]}.activity.json"
     with _LOCK:
         if not path.exists():
@@ -76,7 +89,7 @@ def lane_activities(component: Any, name: str, folder: Path) -> dict[str, tuple[
     if command is None:
         raise SynthError("Icarus Verilog is not installed: apt install iverilog")
     folder.mkdir(parents=True, exist_ok=True)
-    text = verilog(component, name, flatten=True)
+    text = verilog.verilog(component, name, flatten=True)
     size = _CHUNKS * 4096
     rng = np.random.default_rng(1)
     values = np.maximum(rng.standard_normal(size // 2, dtype=np.float32), 0)
@@ -86,7 +99,7 @@ def lane_activities(component: Any, name: str, folder: Path) -> dict[str, tuple[
         port, width = "raw", 256
         words = [int.from_bytes(raw[k : k + 32], "little") for k in range(0, size, 32)]
     else:
-        wire, layout = encode_bytes(raw, 16), beat(64)
+        wire, layout = codec.encode_bytes(raw, 16), beat(64)
         port, width = "wire", layout.size
         words = [
             _bits(

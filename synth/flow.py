@@ -61,6 +61,10 @@ class Constraint:
         """What a path may take."""
         return self.period_ps - self.uncertainty_ps
 
+    def possible_ps(self, path_ps: float) -> float:
+        """The period, or a longer one that the path needs."""
+        return max(self.period_ps, path_ps + self.uncertainty_ps)
+
 
 @dataclass(frozen=True)
 class Netlist:

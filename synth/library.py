@@ -16,11 +16,13 @@ _NAND2 = ("NAND2_X1", "NAND2x1_ASAP7_75t_R", "sky130_fd_sc_hd__nand2_1")
 _BUFFERS = ("BUF_X1", "BUFx2_ASAP7_75t_R", "sky130_fd_sc_hd__buf_1")
 _TIME_UNIT_PS = {"1ps": 1.0, "10ps": 10.0, "100ps": 100.0, "1ns": 1000.0}
 _CONDITIONS = re.compile(
-    r"^\s*(?:(?:time|voltage|current|pulling_resistance|leakage_power)_unit|nom_voltage"
+    r"(?:^|(?<=;))\s*(?:(?:time|voltage|current|pulling_resistance|leakage_power)_unit|nom_voltage"
     r"|(?:input|output)_threshold_pct_\w+|slew_(?:lower|upper)_threshold_pct_\w+"
-    r"|slew_derate_from_library)\s*:[^;]*;|^\s*capacitive_load_unit\b[^;]*;",
+    r"|slew_derate_from_library)\s*:[^;]*;|(?:^|(?<=;))\s*capacitive_load_unit\b[^;]*;",
     re.M,
 )
+# What counts for nets that nobody has given a wire load: here they have none.
+_WIRE_LOAD = re.compile(r"\bdefault_wire_load(?:_\w+)?\s*:[^;\n]*;?")
 _PROCESS = r"(?i)(?:_|\b)(tt|ss|ff|typical)(?:_|\b)"
 _HEADER = 100_000  # characters of a Liberty file in which its units stand
 
@@ -54,7 +56,7 @@ class Library:
     power : bool
         The cells have internal power.
     digest : str
-        SHA-256 of the files' text.
+        SHA-256 of the files' text as it is used (without a default wire load).
     """
 
     name: str
@@ -75,6 +77,8 @@ class Library:
 def read_libraries(paths: Iterable[Path], folder: Path) -> list[Library]:
     """Libraries of Liberty files (``.lib`` or ``.lib.gz``), uncompressed into ``folder``.
 
+    Their default wire load is left out, which some have: ABC and OpenSTA would heed it.
+
     Files whose library names start with the same word and that agree in voltage,
     temperature and unit are one library (ASAP7 comes as five files).
 
@@ -87,7 +91,7 @@ def read_libraries(paths: Iterable[Path], folder: Path) -> list[Library]:
     folder.mkdir(parents=True, exist_ok=True)
     groups: dict[tuple[str, str, float], list[tuple[Path, str]]] = {}
     for path in paths:
-        text = _read(path)
+        text = _WIRE_LOAD.sub("", _read(path))
         head = text[:_HEADER]
         name = _find(r"\blibrary\s*\(\s*\"?([\w.-]+)", head)
         if name is None:
@@ -95,10 +99,12 @@ def read_libraries(paths: Iterable[Path], folder: Path) -> list[Library]:
         unit = (_find(r"\btime_unit\s*:\s*\"?\s*(\w+)", head) or "").lower()
         if unit not in _TIME_UNIT_PS:
             raise SynthError(f"time_unit of {path} must be 1ps to 1ns, not {unit!r}")
-        volt = float(_find(r"\bnom_voltage\s*:\s*([\d.]+)", head) or 0)
-        degrees = float(_find(r"\bnom_temperature\s*:\s*(-?[\d.]+)", head) or 0)
+        volt = _number("nom_voltage", head, path)
+        degrees = _number("nom_temperature", head, path)
         process = _find(_PROCESS, name) or _find(_PROCESS, head) or "process not named"
-        target = folder / path.name.removesuffix(".gz")
+        target = folder / hashlib.sha256(text.encode()).hexdigest()[:12]
+        target.mkdir(exist_ok=True)  # another library may have a file of this name
+        target /= path.name.removesuffix(".gz")
         target.write_text(text)
         family = name if name.startswith("sky130") else name.split("_")[0]
         key = (
@@ -117,12 +123,12 @@ def _library(name: str, corner: str, unit_ps: float, files: list[tuple[Path, str
     areas: dict[str, float] = {}
     sequential: set[str] = set()
     gates: set[str] = set()
-    for _, text in files:
+    for path, text in files:
         cells = list(re.finditer(r"\bcell\s*\(\s*\"?(\w+)\"?\s*\)\s*\{", text))
         ends = [cell.start() for cell in cells[1:]] + [len(text)]
         for cell, end in zip(cells, ends, strict=True):
             body = text[cell.end() : end]
-            areas[cell.group(1)] = float(_find(r"\barea\s*:\s*\"?([\d.eE+-]+)", body) or 0)
+            areas[cell.group(1)] = _number("area", body, path)
             if re.search(r"\bff\s*\(", body):
                 sequential.add(cell.group(1))
             if "clock_gating_integrated_cell" in body:
@@ -159,6 +165,15 @@ def _read(path: Path) -> str:
         return path.read_text(errors="replace")
     except (OSError, EOFError) as error:
         raise SynthError(f"cannot read {path}: {error}") from None
+
+
+def _number(name: str, text: str, path: Path) -> float:
+    """The first number called so; 0 if there is none."""
+    found = _find(rf"\b{name}\s*:\s*\"?\s*([^\s;\"]+)", text) or "0"
+    try:
+        return float(found)
+    except ValueError:
+        raise SynthError(f"{name} of {path} must be a number, not {found!r}") from None
 
 
 def _find(pattern: str, text: str) -> str | None:

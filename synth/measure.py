@@ -105,11 +105,11 @@ def measure(
     """
     if not library.power or not opensta():
         activities = None
-    key = _key(name, text, library, constraint, activities is not None, mappings)
+    found = None if activities is None else activities()
+    key = _key(name, text, library, constraint, found, mappings)
     path = folder / "cache" / f"{name}-{key[:32]}.json"
     if (kept := _kept(path)) is not None:
         return kept, True
-    found = None if activities is None else activities()
 
     def row(mapping: str) -> Row:
         netlist = _mapped(name, text, library, constraint, folder, mapping)
@@ -132,7 +132,7 @@ def measure_engine(
     Cached as in :func:`measure`.
     """
     lanes, levels = ENGINES[name]
-    key = _key(name, list(texts), library, constraint, False, mappings)
+    key = _key(name, list(texts), library, constraint, None, mappings)
     path = folder / "cache" / f"{name}-{key[:32]}.json"
     if (kept := _kept(path)) is not None:
         return kept, True
@@ -214,10 +214,10 @@ def _key(
     text: Any,
     library: Library,
     constraint: Constraint,
-    power: bool,
+    activities: Activities | None,
     mappings: Sequence[str],
 ) -> str:
-    parts = [name, text, library.digest, asdict(constraint), power, list(mappings)]
+    parts = [name, text, library.digest, asdict(constraint), activities, list(mappings)]
     return _digest(*parts, opensta_version(), *_texts(_SOURCES))
 
 
@@ -241,15 +241,21 @@ def _row(
 ) -> Row:
     wired: float | None = None
     watts: float | None = None
+    power_method: str | None = None
     if opensta():
         timing = time_netlist(netlist, library, constraint, node.wire, activities)
         path_ps, start, end = timing.path_ps, timing.start, timing.end
         wired, watts, method = timing.wired_ps, timing.watts, f"{_STA} {opensta_version()}"
+        met, period_ps = path_ps <= constraint.limit_ps, constraint.possible_ps(path_ps)
+        if watts is not None:
+            power_method = f"{METHOD} ({timing.annotated} of {netlist.flip_flops} registers)"
     else:
         path_ps, start, end, method = netlist.abc_ps, netlist.abc_start, netlist.abc_end, _ABC
+        period_ps = max(constraint.period_ps, path_ps / constraint.logic_share)
+        met = period_ps == constraint.period_ps
     area, sram = netlist.area_um2, netlist.sram_bits * node.sram_um2_per_bit
-    logic_ps = constraint.logic_share * constraint.period_ps
-    ghz = _ghz(constraint, path_ps)
+    ghz = 1000 / period_ps
+    wired_ghz = None if wired is None else round(1000 / constraint.possible_ps(wired), 4)
     rate = lanes * RAW_BITS / 8 * ghz if lanes else None
     kge = area / library.nand2_um2 / 1000
     return Row(
@@ -272,20 +278,15 @@ def _row(
         path_end=end,
         path_with_wires_ps=None if wired is None else round(wired, 1),
         abc_ps=round(netlist.abc_ps, 1),
-        met=path_ps <= (constraint.limit_ps if opensta() else logic_ps),
+        met=met,
         timing_method=method,
         clock_ghz=round(ghz, 4),
-        clock_with_wires_ghz=None if wired is None else round(_ghz(constraint, wired), 4),
+        clock_with_wires_ghz=wired_ghz,
         gb_per_s=None if rate is None else round(rate, 2),
         gb_per_s_per_mm2=None if rate is None else round(rate / (area + sram) * 1e6, 1),
         kge_per_bit_per_cycle=round(kge / (lanes * RAW_BITS), 4) if lanes else None,
         power_mw=None if watts is None else round(watts * 1000, 3),
-        power_method=None if watts is None else METHOD,
+        power_method=power_method,
         own_um2=round(area, 2),
         parts={},
     )
-
-
-def _ghz(constraint: Constraint, path_ps: float) -> float:
-    """Clock: that of the constraint where it is met, a slower one otherwise."""
-    return 1000 / max(constraint.period_ps, path_ps + constraint.uncertainty_ps)

@@ -70,7 +70,7 @@ _45 = Node(
     45,
     1500.0,
     round(0.346 * _OVERHEAD, 2),
-    "6T cell of 0.346 um2, times 1.3 and 2 (our estimates)",
+    "6T cell of 0.346 um2 (Mistry et al., IEDM 2007), times 1.3 and 2 (our estimates)",
     560.0,
     110.0,
     Wire(0.2, 3.6),

@@ -117,8 +117,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     files = [*arguments.library, *arguments.liberty]
     if not files:
         parser.error("give at least one Liberty file, such as NangateOpenCellLibrary_typical.lib")
-    if arguments.period_ps is not None and not arguments.period_ps > 100:
-        parser.error(f"--period-ps must be above 100, not {arguments.period_ps:g}")
+    if arguments.period_ps is not None and not 100 < arguments.period_ps < 1e6:
+        parser.error(f"--period-ps must be from 100 to 1e6, not {arguments.period_ps:g}")
     folder = arguments.output.parent / "work"
     rows: list[dict[str, Any]] = []
     try:

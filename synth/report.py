@@ -81,8 +81,8 @@ def lane_totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
         pairs = _LANES_AT // len(LANES)
         logic = pairs * sum(row.area_um2 for row in lanes) / 1e6
         total = pairs * sum(row.total_um2 for row in lanes) / 1e6
-        power = [row.power_mw for row in lanes]
         ghz = min(row.clock_ghz for row in lanes)
+        power = [row.power_mw and row.power_mw * ghz / row.clock_ghz for row in lanes]
         totals.append(
             {
                 "library": library[0],

@@ -54,9 +54,10 @@ class Wire:
 
 @dataclass(frozen=True)
 class Timing:
-    """Longest path: ps with set-up and port delays, start, end, levels; and with wires.
+    """Longest path: ps with set-up and port delays, start, end; and with wires.
 
-    ``watts`` is None unless activities were given.
+    ``watts``, without wires at the clock that the path allows, and ``annotated``, flip-flops whose
+    activity was known, are None unless activities were given.
     """
 
     path_ps: float
@@ -64,6 +65,7 @@ class Timing:
     end: str
     wired_ps: float
     watts: float | None
+    annotated: int | None
 
 
 def opensta() -> str | None:
@@ -120,7 +122,7 @@ def _run(netlist: Netlist, lines: list[str]) -> str:
 
 
 def end_points(netlist: Netlist, library: Library, constraint: Constraint) -> list[EndPoint]:
-    """End points with their longest paths, worst first, by OpenSTA.
+    """End points with their longest paths without wires, worst first, by OpenSTA.
 
     Raises
     ------
@@ -148,23 +150,24 @@ def time_netlist(
     wire: Wire,
     activities: Mapping[str, tuple[float, float]] | None = None,
 ) -> Timing:
-    """The longest path, the longest with wires, and the power with wires.
+    """The longest path, the longest with wires, and the power without.
 
     Parameters
     ----------
     activities : mapping or None
         Transitions per cycle and share of ones by register bit or port. None: no power.
     """
+    check = "report_checks -path_delay max -format full -digits 5"
+    known = [] if activities is None else power_script(netlist.verilog.read_text(), activities)
+    lines = [*_setup(netlist, library, constraint), check, "puts {@@ power}"]
+    lines += [*known, "report_power -digits 8"] if activities is not None else []
     wires = netlist.verilog.with_suffix(".wires.lib")
     wires.write_text(wire.liberty(library))
-    check = "report_checks -path_delay max -format full -digits 5"
-    lines = [*_setup(netlist, library, constraint), check, f"read_liberty {wires}"]
-    lines += ["set_wire_load_mode top", "set_wire_load_model -name fan_out -library planezip_wires"]
-    lines += ["puts {@@ wires}", check, "puts {@@ power}"]
-    if activities is not None:
-        lines += [*power_script(netlist.verilog.read_text(), activities), "report_power -digits 8"]
-    plain, _, rest = _run(netlist, lines).partition("@@ wires")
-    wired, _, power = rest.partition("@@ power")
+    lines += ["puts {@@ wires}", f"read_liberty {wires}", "set_wire_load_mode top"]
+    lines += ["set_wire_load_model -name fan_out -library planezip_wires", check]
+    out = _run(netlist, lines)
+    plain, _, rest = out.partition("@@ power")
+    power, _, wired = rest.partition("@@ wires")
     paths, names = [], []
     for text in (plain, wired):
         slack = re.search(r"(-?[\d.]+)\s+slack \(", text)
@@ -173,8 +176,16 @@ def time_netlist(
         paths.append(constraint.limit_ps - float(slack[1]) * library.unit_ps)
         names.append([re.search(rf"^{k}: (\S+)", text, re.M) for k in ("Startpoint", "Endpoint")])
     start, end = (_register(name[1]) if name else "" for name in names[0])
-    total = re.search(r"^Total +\S+ +\S+ +\S+ +(\S+)", power, re.M)
-    return Timing(paths[0], start, end, paths[1], float(total[1]) if total else None)
+    if activities is None:
+        return Timing(paths[0], start, end, paths[1], None, None)
+    total = re.search(r"^Total +(\S+) +(\S+) +(\S+) +\S+", power, re.M)
+    if total is None:
+        raise SynthError(f"OpenSTA gave no power: see {netlist.verilog.with_suffix('.rpt')}")
+    internal, switching, leakage = map(float, total.groups())
+    slower = constraint.period_ps / constraint.possible_ps(paths[0])
+    annotated = sum("set_power_pin_activity" in line for line in known)
+    watts = (internal + switching) * slower + leakage
+    return Timing(paths[0], start, end, paths[1], watts, annotated)
 
 
 def power_script(netlist: str, activities: Mapping[str, tuple[float, float]]) -> list[str]:

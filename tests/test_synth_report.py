@@ -89,6 +89,13 @@ def test_a_row_is_kept_until_something_changes(
     assert not cached
     assert _row(16, tmp_path) == (row, True)
     assert not _row(8, tmp_path)[1]  # other RTL
+    assert not _row(16, tmp_path, 1400.0)[1]
+    other = tmp_path / "other.lib"
+    other.write_text(make_library.FILE.read_text().replace("area : 0.798", "area : 0.799"))
+    monkeypatch.setattr(make_library, "FILE", other)
+    assert not _row(16, tmp_path)[1]
+    monkeypatch.undo()
+    assert _row(16, tmp_path) == (row, True)
     monkeypatch.setattr(measure, "opensta_version", lambda: "another")
     assert not _row(16, tmp_path)[1]
 
@@ -141,7 +148,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--module", "nothing"], "no module 'nothing'; there are: compressor"),
         (["--liberty", "none.lib", "--module", "comparator"], "cannot read none.lib"),
-        (["--period-ps", "60"], "--period-ps must be above 100, not 60"),
+        (["--period-ps", "60"], "--period-ps must be from 100 to 1e6, not 60"),
+        (["--period-ps", "inf"], "--period-ps must be from 100 to 1e6, not inf"),
+        (["--period-ps", "nan"], "--period-ps must be from 100 to 1e6, not nan"),
         (["--jobs", "0"], "--jobs must be 1 or more, not 0"),
     ],
 )
@@ -158,6 +167,11 @@ def test_without_opensta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     row, _ = _row(16, tmp_path)
     assert row.timing_method.startswith("ABC stime: logic only")
     assert row.path_ps == row.abc_ps > 0
+    assert row.met
+    assert row.clock_ghz == pytest.approx(1000 / 1500, abs=1e-4)
+    late, _ = _row(16, tmp_path, 110.0)
+    assert not late.met
+    assert late.clock_ghz == pytest.approx(0.8 * 1000 / late.path_ps, rel=0.01)
     assert (row.path_with_wires_ps, row.clock_with_wires_ghz, row.power_mw) == (None, None, None)
     assert row.path_start
 
