@@ -177,6 +177,28 @@ def test_mutants_of_constant_bits_are_none() -> None:
     assert len(proven) < 30
 
 
+@pytest.mark.parametrize("mode", ["const0", "const1", "inv"])
+@pytest.mark.parametrize(
+    ("kind", "port"),
+    [
+        ("$sdff", "CLK"),
+        ("$sdff", "SRST"),
+        ("$memrd_v2", "CLK"),
+        ("$memrd_v2", "SRST"),
+        ("$memrd_v2", "ARST"),
+        ("$memwr_v2", "CLK"),
+    ],
+)
+def test_clocks_and_resets_are_compared(netlist: str, kind: str, port: str, mode: str) -> None:
+    found = re.search(rf"^  cell \{kind} (\S+)\n(?:    .*\n)*", netlist, re.MULTILINE)
+    assert found
+    bare = f"mutate -mode {mode} -module redundant -cell {found[1]} -port {port} -portbit 0"
+    mutant = Mutant(1, mode, kind, found[1], port, 0, "", bare)
+    value = {"const0": "1'0", "const1": "1'1"}.get(mode)
+    same = f"    connect \\{port} {value}\n" in found[0]  # what it is anyway
+    assert Original(netlist, "redundant").equals(mutant) == same
+
+
 @pytest.mark.parametrize("port", ["ADDR", "EN"])
 def test_memories_and_registers_are_compared(netlist: str, port: str) -> None:
     """A mutant that only the memory sees is not equivalent."""

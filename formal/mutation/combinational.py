@@ -10,12 +10,17 @@ __all__ = ["combinational", "initial"]
 _CELL = re.compile(r"^  cell \$(dff|memrd_v2|memwr_v2|meminit_v2|scopeinfo) (\S+)\n", re.MULTILINE)
 # Ports of a cell that become inputs and outputs, with the parameter that has their width.
 _CUT = {
-    "dff": {"Q": ("input", "WIDTH"), "D": ("output", "WIDTH")},
-    "memrd_v2": {"DATA": ("input", "WIDTH"), "ADDR": ("output", "ABITS"), "EN": ("output", "")},
+    "dff": {"Q": ("input", "WIDTH"), "D": ("output", "WIDTH"), "CLK": ("output", "")},
+    "memrd_v2": {
+        "DATA": ("input", "WIDTH"),
+        "ADDR": ("output", "ABITS"),
+        **dict.fromkeys(("EN", "CLK", "ARST", "SRST"), ("output", "")),
+    },
     "memwr_v2": {
         "DATA": ("output", "WIDTH"),
         "ADDR": ("output", "ABITS"),
         "EN": ("output", "WIDTH"),
+        "CLK": ("output", ""),
     },
     "meminit_v2": {},
     "scopeinfo": {},
