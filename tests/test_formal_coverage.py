@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from formal.coverage.__main__ import functional
 from formal.coverage.bins import Bin, bins
 from formal.coverage.walk import choices, tensor_bins
 from planezip.model import encode_bytes, sizes
@@ -36,6 +37,11 @@ def test_sizes_that_no_block_has_are_no_bins() -> None:
         assert (w, "RAW", "ZVC") in ties
         assert (w, "DBX", "BX") in ties
         assert (w, "RAW", "BX") not in ties  # 1024 bits are no sum of its planes' codes
+
+
+def test_what_make_sim_runs_hits_every_bin() -> None:
+    assert THRESHOLDS["hit"] == THRESHOLDS["bins"]
+    assert functional() == []
 
 
 @pytest.mark.parametrize("w", WIDTHS)

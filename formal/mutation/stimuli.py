@@ -68,6 +68,9 @@ def stimuli(lane: Lane, seed: int) -> Iterator[Stimulus]:
     if reads:
         directed += [tensor for w in _WIDTHS for tensor in directed_faults(seed, w)]
     yield Stimulus("directed", directed)
+    chunk = generated(60)
+    for at in range(505, 505 + 256, 5):  # some chunks take so long: also while a report waits
+        yield Stimulus(f"reset in cycle {at}", chunk, Stalls(0, 3), reset_at=at)
     yield Stimulus("generated", generated(3000))
     yield Stimulus("generated, pauses", generated(1500), Stalls(2, 4))
     if reads:

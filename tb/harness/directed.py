@@ -28,7 +28,7 @@ _SHORT_TENSORS = 150  # more than twice the chunks that wait in a decompressor
 
 def directed_tensors(seed: int, w: int) -> list[Tensor]:
     """Chunks of every number of blocks stored as they are, tensors of every tail, sizes at the
-    borders, ties, masks of nearly all symbols."""
+    borders, ties, masks of nearly all symbols, many runs."""
     rng = random.Random(f"{seed} {w} directed")
     raw = [rng.randbytes(m * BLOCK_BYTES) for m in range(1, BLOCKS_PER_CHUNK + 1)]
     tails = [rng.randbytes(size) for size in range(1, BLOCK_BYTES)]
@@ -37,7 +37,10 @@ def directed_tensors(seed: int, w: int) -> list[Tensor]:
     parts += [_tie()] if w == 32 else []
     parts += [b"".join(_few_zeros(rng, w) for _ in range(BLOCKS_PER_CHUNK)) for _ in range(2)]
     rng.shuffle(parts)
-    return [Tensor(rng.choice(DTYPES[w]), data) for data in parts]
+    made = [Tensor(rng.choice(DTYPES[w]), data) for data in parts]
+    made.append(Tensor(DTYPES[w][0], bytes(BLOCK_BYTES)))  # a run of all planes
+    runs = b"".join(_many_runs(rng, w) for _ in range(BLOCKS_PER_CHUNK))
+    return [*made, Tensor(DTYPES[w][0], runs)]
 
 
 def directed_faults(seed: int, w: int) -> list[Tensor]:
@@ -95,6 +98,23 @@ def _few_zeros(rng: random.Random, w: int) -> bytes:
     for k in rng.sample(range(n), rng.randint(1, n // 8)):
         values[k] = 0
     return _words(values, w)
+
+
+def _many_runs(rng: random.Random, w: int) -> bytes:
+    """A block whose planes have as many runs of zeros in BX as there can be, or nearly.
+
+    With few symbols ZVC is a little shorter: one run too few would change the choice.
+    """
+    n = DEFAULT.symbols(w)
+    there = sum(1 << k for k in rng.sample(range(n), rng.choice((1, 2, 3, 4, n))))
+    planes: list[int] = []
+    plane = rng.getrandbits(n) & there
+    while len(planes) < w:
+        planes += [plane] * (3 if rng.randrange(8) else 4)
+        plane ^= rng.getrandbits(n) & there
+    planes = planes[rng.randrange(3) :][:w]
+    planes += [plane] * (w - len(planes))
+    return _words((sum((bits >> k & 1) << j for j, bits in enumerate(planes)) for k in range(n)), w)
 
 
 def _below_raw(rng: random.Random, w: int) -> bytes:
