@@ -71,10 +71,8 @@ def _decode(payload, at, blocks, out, w):
         if size == m * BLOCK_BYTES:
             copy(payload[at : at + size], raw_bytes)
         else:
-            margin = 8 * MARGIN
-            copy(payload[at : at + size], body_bytes[margin:])
-            for k in range(margin + size, 2 * margin + size + 8):
-                body_bytes[k] = 0
+            # Around the body stands what was there before: nothing depends on it.
+            copy(payload[at : at + size], body_bytes[8 * MARGIN :])
             code, done = parse(body, size, m, lane, planes, words, codes, control, w)
             _rebuild(done, lane, planes, words, moves, scratch, w)
             for k in range(done):

@@ -140,6 +140,9 @@ def _written(w: int) -> Iterator[tuple[str, bytes]]:
         if -bits % 8 not in residues:
             residues.add(-bits % 8)
             yield f"padding-{-bits % 8}", block
+    orders = ((Tag.BX, Tag.ZBX, Tag.DBX), (Tag.ZVC, Tag.RAW, Tag.ZVC), (Tag.ZBX, Tag.DBX, Tag.BX))
+    text = [_winner(order[k % 3], w, rng) for order in orders for k in range(32)]
+    yield "other-tags-in-place", b"".join(text)
 
 
 def vectors() -> Iterator[Vector]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import planezip.model as pz
-from planezip.model import cache, dtypes, generate, reference
+from planezip.model import cache, decoder, dtypes, generate, reference
 from planezip.model.arrays import PIECE_BYTES
 
 RNG = np.random.default_rng(7)
@@ -210,3 +210,17 @@ def test_compiled_code_is_renewed_with_the_files_behind_it(tmp_path, monkeypatch
     assert before == cache.source_key("one") >= 0
     (tmp_path / "one.py").write_text("a = 2")
     assert cache.source_key("one") != before
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_walk_tells_every_nth_header(every):
+    data = np.frombuffer(pz.encode_bytes(generate.mixed(32 * 7, 16, 3).tobytes(), 16), np.uint8)
+    headers, at = [], 0
+    while at < data.size:
+        headers.append(at)
+        at += 2 + int.from_bytes(data[at : at + 2].tobytes(), "little")
+    data.flags.writeable = False
+    offsets = np.full(8, -1, np.int64)
+    assert decoder.walk_chunks(data, 32 * 7, 16, offsets, every) == (7, 0, data.size)
+    told = headers[::every]
+    assert offsets.tolist() == [*told, *[-1] * (8 - len(told))]

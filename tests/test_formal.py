@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import jsonschema
@@ -25,16 +26,17 @@ QUICK = [item for item in all_properties() if item.quick]
 
 
 class Counter(wiring.Component):
-    """Counts to 9 and starts again."""
+    """Counts to ``last`` and starts again."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: int = 9) -> None:
+        self._last = last
         super().__init__({"up": In(1), "count": Out(4)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         with m.If(self.up):
             m.d.sync += self.count.eq(self.count + 1)
-            with m.If(self.count == 9):
+            with m.If(self.count == self._last):
                 m.d.sync += self.count.eq(0)
         return m
 
@@ -52,6 +54,21 @@ class Shy(wiring.Component):
         return m
 
 
+class Silent(Shy):
+    """It holds what it offers, but never offers anything: its count does not get to 12."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.counter = counter = Counter()
+        m.d.comb += [
+            counter.up.eq(~self.values.valid),
+            self.values.payload.eq(counter.count),
+        ]
+        with m.If(~self.values.valid | self.values.ready):
+            m.d.sync += self.values.valid.eq(counter.count == 12)
+        return m
+
+
 class Restless(Shy):
     """Its payload changes while it waits."""
 
@@ -62,8 +79,8 @@ class Restless(Shy):
         return m
 
 
-def below(limit: int, vacuous: bool = False) -> Check:
-    dut = Counter()
+def below(limit: int, vacuous: bool = False, last: int = 9) -> Check:
+    dut = Counter(last)
     check = Check(dut)
     check.feed(dut.up, "up")
     check.always(dut.count < limit)
@@ -114,6 +131,47 @@ def test_a_mutant_that_holds_is_no_proof() -> None:
     assert not verdict.passed
 
 
+def test_a_mutant_that_is_only_not_inductive_is_no_proof() -> None:
+    change = "limit 12: true of every run, but 11 may follow 10"
+    item = Property("", lambda: below(10), "induction", 1, lambda: below(12), change)
+    assert status(below(12), "induction", 1) == "failed"
+    verdict = prove(item)
+    assert verdict.status == "proven"
+    assert not verdict.mutant_fails
+
+
+def test_a_mutant_has_to_fail_in_the_cycles_of_the_property() -> None:
+    def fails(within: int) -> bool:
+        item = Property("", lambda: below(10), "induction", 1, lambda: below(9), "limit 9", within)
+        return prove(item).mutant_fails
+
+    assert not fails(9)  # cycles 0 to 8
+    assert fails(10)
+
+
+@pytest.mark.parametrize("mode", ["bmc", "induction", "cover"])
+def test_a_mutant_whose_assumptions_contradict_each_other_is_no_proof(mode: str) -> None:
+    def contradicted() -> Check:
+        return below(3, vacuous=True)
+
+    item = Property("", lambda: below(10), mode, 10, contradicted, "no run at all")
+    verdict = prove(item)
+    assert verdict.status in ("proven", "covered")
+    assert not verdict.mutant_fails
+
+
+def test_a_mutant_that_breaks_a_lemma_only_is_no_proof() -> None:
+    lemmas = ("(bvule {dut.count} #x9)",)
+
+    def changed() -> Check:
+        return below(12, last=10)
+
+    item = Property("", lambda: below(12), "induction", 1, changed, "to 10", 14, lemmas=lemmas)
+    verdict = prove(item)
+    assert verdict.status == "proven"
+    assert not verdict.mutant_fails
+
+
 def test_obligations_are_counted_after_export() -> None:
     check = below(10)
     check.always(Signal(1) == 0)  # nothing drives it: true, and no obligation
@@ -124,9 +182,17 @@ def test_obligations_are_counted_after_export() -> None:
 def test_streams_that_break_the_rules() -> None:
     assert status(stable(Restless, "values"), "bmc", 4) == "failed"
     assert status(offered(Shy, "values"), "cover", 8) == "failed"
+    assert status(offered(Silent, "values"), "cover", 8) == "failed"
     assert status(offered(Restless, "values"), "cover", 8) == "covered"
     assert ready_to_valid(separate(Shy).rtlil()) == (1, ["values_ready -> values_offer"])
     assert ready_to_valid(separate(Restless).rtlil()) == (1, [])
+
+
+def test_a_stream_that_is_never_offered_is_no_proof() -> None:
+    build, mutant = (partial(stable, Silent, "values", broken=k) for k in (False, True))
+    verdict = prove(Property("", build, "induction", 1, mutant, "the component sees ready = 1"))
+    assert (verdict.status, verdict.obligations) == ("proven", 2)
+    assert not verdict.mutant_fails
 
 
 def test_names_modes_and_mutants() -> None:
@@ -158,6 +224,14 @@ def test_a_property_that_cannot_be_proven_fails() -> None:
     verdict = broken(item, caught.value, "bitwuzla")
     assert not verdict.passed
     assert "no_such_wire" in verdict.mutant
+
+
+@pytest.mark.parametrize("count", ["0", "-1"])
+def test_no_workers(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["comparator", "--workers", count])
+    assert caught.value.code == 2
+    assert "--workers: must be 1 or more" in capsys.readouterr().err
 
 
 def test_unknown_word(capsys: pytest.CaptureFixture[str]) -> None:
