@@ -13,6 +13,7 @@ from pathlib import Path
 from formal import (
     codec_properties,
     engine_properties,
+    expansion_properties,
     lane_properties,
     part_properties,
     slot_properties,
@@ -33,6 +34,7 @@ def all_properties() -> Iterator[Property]:
     yield from engine_properties.properties()
     yield from codec_properties.properties()
     yield from part_properties.properties()
+    yield from expansion_properties.properties()
     yield from slot_properties.properties()
     yield from stream_properties.properties()
 
@@ -70,6 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--solver", choices=sorted(SOLVERS), default=DEFAULT_SOLVER)
     parser.add_argument("--workers", type=int, default=2, help="processes at a time (2)")
     arguments = parser.parse_args(argv)
+    if arguments.workers < 1:
+        parser.error("argument --workers: must be 1 or more")
     items = chosen(arguments.words, arguments.quick)
     if not items:
         print(f"planezip: no property has {' '.join(arguments.words)!r} in its name",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from amaranth.back import rtlil
@@ -105,4 +106,5 @@ class Check:
     def rtlil(self) -> str:
         """The module as RTLIL."""
         text = rtlil.convert(self.m, name=TOP, ports=self._ports, emit_src=False)
-        return text.replace("cell \\$anyconst ", "cell $anyconst ")
+        # Amaranth takes them for cells of the user's.
+        return re.sub(r"cell \\(?=\$any(const|seq) )", "cell ", text)

@@ -284,6 +284,7 @@ def properties() -> Iterator[Property]:
         partial(bounded_chunks, DEFAULT),
         "induction",
         1,
+        within=5,
         lemmas=_INTAKE,
         quick=True,
     )

@@ -34,6 +34,8 @@ class Property:
     mutant : callable, optional
         Makes the check of a changed design. Without it yosys changes single cells of the
         design under test (``mutate``), one after the other, until the property fails.
+    within : int
+        Of an induction: cycles after reset in which the mutant must break an assertion.
     seed, tries : int
         Of yosys' mutants: random seed, and how many may go undetected.
     change : str
@@ -53,6 +55,7 @@ class Property:
     depth: int = 1
     mutant: Callable[[], Check] | None = None
     change: str = ""
+    within: int = 8
     seed: int = 1
     tries: int = 12
     quick: bool = False
@@ -94,12 +97,12 @@ def prove(item: Property, solver: str = DEFAULT_SOLVER) -> Verdict:
     mutant, fails, tried = item.change, False, 0
     if item.mutant is not None:
         tried = 1
-        fails = _status(export(item.mutant().rtlil(), None, item.lemmas), item, solver) == "failed"
+        fails = _refuted(export(item.mutant().rtlil()), item, solver)
     else:
         for command in mutations(rtlil, item.tries, item.seed):
             tried += 1
             mutant = command
-            fails = _status(export(rtlil, command, item.lemmas), item, solver) == "failed"
+            fails = _refuted(export(rtlil, command), item, solver)
             if fails:
                 break
     obligations = len(model.covers) if item.mode == "cover" else model.obligations
@@ -137,25 +140,41 @@ def _search(item: Property, began: float) -> Verdict:
     )
 
 
-def _status(model: Model, item: Property, solver: str) -> str:
-    def ask(parts: list[str]) -> str:
-        return SOLVERS[solver]("\n".join(["(set-logic QF_BV)", *parts]), item.limit_s)
+def _ask(parts: list[str], item: Property, solver: str) -> str:
+    return SOLVERS[solver]("\n".join(["(set-logic QF_BV)", *parts]), item.limit_s)
 
+
+def _status(model: Model, item: Property, solver: str) -> str:
     answers: list[str]
     if item.mode == "cover":
-        answers = [ask(_cover(model, item.depth, name)) for name in model.covers]
+        answers = [_ask(_cover(model, item.depth, name), item, solver) for name in model.covers]
         if "unsat" in answers:
             return "failed"
         return "covered" if set(answers) == {"sat"} else "unknown"
-    answers = [ask(_bounded(model, item.depth))]
+    answers = [_ask(_bounded(model, item.depth), item, solver)]
     if item.mode == "induction" and answers == ["unsat"]:
-        answers.append(ask(_step(model, item.depth)))
+        answers.append(_ask(_step(model, item.depth), item, solver))
     if "sat" in answers:
         return "failed"
     if set(answers) != {"unsat"}:
         return "unknown"
     # Assumptions that contradict each other would prove anything.
-    return "proven" if ask(_assumed(model, item.depth)) == "sat" else "failed"
+    return "proven" if _ask(_assumed(model, item.depth), item, solver) == "sat" else "failed"
+
+
+def _refuted(model: Model, item: Property, solver: str) -> bool:
+    """Whether the property is false of a changed design, shown by a run from the reset state.
+
+    An assertion is broken in a cycle until which the assumptions hold; of an induction
+    within ``item.within`` cycles, as one that is only not inductive may be true. Or a cover
+    is not reached by any run, though there are runs. Lemmas are not part of the property.
+    """
+    if item.mode == "cover":
+        answers = [_ask(_cover(model, item.depth, name), item, solver) for name in model.covers]
+        runs = _ask(_assumed(model, item.depth), item, solver) == "sat"
+        return runs and "unsat" in answers
+    depth = max(item.depth, item.within) if item.mode == "induction" else item.depth
+    return _ask(_bounded(model, depth), item, solver) == "sat"
 
 
 def _until(model: Model, count: int) -> list[str]:

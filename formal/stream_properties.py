@@ -12,8 +12,10 @@ from amaranth.hdl import Signal
 from formal.check import Check
 from formal.prove import Property
 from formal.sizes import BARE, SMALL, TINY
+from formal.stand_ins import AnyEngine, any_lanes
 from formal.streams import Setup, offered, outputs, separate, stable
 from planezip.hdl.align import Aligner, Narrow
+from planezip.hdl.axi_registers import AxiRegisters
 from planezip.hdl.chunk_buffer import ChunkBuffer
 from planezip.hdl.completer import Completer
 from planezip.hdl.compressor import CompressorLane
@@ -22,7 +24,7 @@ from planezip.hdl.decoder_types import DecoderGeometry
 from planezip.hdl.decompressor import DecompressorLane
 from planezip.hdl.delta import Delta
 from planezip.hdl.emitter import Emitter
-from planezip.hdl.engine import CompressEngine, DecompressEngine
+from planezip.hdl.engine import CompressEngine, DecompressEngine, Engine
 from planezip.hdl.engine_types import engine_descriptor
 from planezip.hdl.framer import Framer
 from planezip.hdl.intake import Intake
@@ -35,7 +37,7 @@ from planezip.hdl.serializer import Serializer
 from planezip.hdl.splitter import Splitter
 from planezip.model.format import DEFAULT
 
-__all__ = ["COMPONENTS", "Component", "properties"]
+__all__ = ["COMPONENTS", "EXCEPTIONS", "WHOLE", "Component", "properties"]
 
 
 def _fifo(path: str, depth: int) -> tuple[str, ...]:
@@ -134,6 +136,11 @@ COMPONENTS = (
     ),
     Component("completer, compressing", partial(Completer, BARE, 2, False)),
     Component("completer, decompressing", partial(Completer, BARE, 2, True)),
+    Component("register_bank", partial(RegisterBank, DEFAULT), quick=True),
+    Component("compressing engine, any lanes", partial(any_lanes, CompressEngine, BARE, 2)),
+    Component("decompressing engine, any lanes", partial(any_lanes, DecompressEngine, BARE, 2)),
+    Component("axi_registers", partial(AxiRegisters, DEFAULT, 2)),
+    Component("axi_engine, any engine", partial(AnyEngine, DEFAULT, 2)),
 )
 WHOLE: Mapping[str, Callable[[], Any]] = {
     "delta": Delta,
@@ -156,10 +163,17 @@ WHOLE: Mapping[str, Callable[[], Any]] = {
     "completer, compressing": partial(Completer, DEFAULT, 2, False),
     "completer, decompressing": partial(Completer, DEFAULT, 2, True),
     "register_bank": partial(RegisterBank, DEFAULT),
+    "queue": partial(Queue, 128, 16),
+    "axi_registers": partial(AxiRegisters, DEFAULT, 2),
+    "axi_engine, any engine": partial(AnyEngine, DEFAULT, 2),
     "compressing engine": partial(CompressEngine, BARE, 2),
     "decompressing engine": partial(DecompressEngine, BARE, 2),
 }
 """Components for the search in the netlist: at full size where no other is named."""
+EXCEPTIONS: Mapping[type, str] = {
+    Engine: "both engines side by side; its ports are theirs",
+}
+"""Components with an output stream that are not in the list, and why."""
 
 
 def properties() -> Iterator[Property]:
@@ -177,6 +191,7 @@ def properties() -> Iterator[Property]:
                 1,
                 partial(stable, *arguments, broken=True),
                 "the component sees ready = 1",
+                within=component.reach + 2,
                 lemmas=lemmas.get(port, ()),
                 quick=component.quick,
             )

@@ -201,6 +201,7 @@ def test_names_modes_and_mutants() -> None:
     for item in items:
         assert item.mode in MODES
         assert (item.mutant is None) == (item.change == "")
+        assert item.mode != "induction" or item.within > item.depth
 
 
 @pytest.mark.parametrize("item", QUICK, ids=[item.name for item in QUICK])
