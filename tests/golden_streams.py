@@ -124,6 +124,7 @@ def broken(w: int) -> Iterator[tuple[str, int, bytes, tuple[ErrorCode, int, int]
 
     yield "chunk-size", two, start + b"\x01\x01" + bytes(256), (ErrorCode.CHUNK_SIZE, 1, 0)
     yield "stream-end-header", two, start + b"\x03", (ErrorCode.STREAM_END, 1, 0)
+    yield "stream-end-header-0", two, start + b"\x00", (ErrorCode.STREAM_END, 1, 0)
     yield "stream-end-body", two, second(zero, zero)[:-1], (ErrorCode.STREAM_END, 1, 0)
     yield "stream-end-raw", two, start + b"\x00\x01" + bytes(255), (ErrorCode.STREAM_END, 1, 0)
     yield "stream-end-empty", 1, b"", (ErrorCode.STREAM_END, 0, 0)

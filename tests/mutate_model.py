@@ -94,7 +94,12 @@ EQUIVALENT = (
         "reference_encoder",
         r"position = \(planes\[k\] \| -planes",
     ),
-    ("the buffer is only longer", "decoder", r"body = np.zeros\(.*2 \* MARGIN( \^| \+) 2"),
+    (
+        "the buffer is only longer",
+        "decoder encoder",
+        r"body = np.zeros\(.*2 \* MARGIN( \^| \+) 2|planes = np.zeros\( 3[4-9] \* LANES",
+    ),
+    ("no bit is in both", "bits", r"x = .*0x3{16}\)\) \+ \(\(x & U\(0x3{16}\)\) <<"),
     ("keys are large", "decoder encoder choose", r"return _.* if key >= 1 else"),
     ("without a fault nothing more is read", "decoder", r"return 0, .*0$"),
 )
