@@ -1,7 +1,8 @@
 """Tables of docs/synth.md from build/synth: ``python -m planezip.synth.docs [REPORT...]``.
 
 The rows of several reports are put together; the default is report.json alone. Replaces what
-stands between ``<!-- NAME -->`` and ``<!-- end -->``, for the names below.
+stands between ``<!-- NAME -->`` and ``<!-- end -->``, for the names below; plots of the sweep come
+with it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -265,6 +267,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = tables(together([json.loads(path.read_text()) for path in paths]), lines, fpga)
     PAGE.write_text(replaced(PAGE.read_text(), found))
     print(f"written: {PAGE}")
+    for plot in sorted(_SWEEP.parent.glob("sweep_*.svg")):
+        print(f"written: {shutil.copy(plot, PAGE.parent)}")
     return 0
 
 

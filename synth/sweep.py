@@ -204,7 +204,9 @@ def plot(found: Sequence[Point], folder: Path) -> list[Path]:
                     for point in (point for point in here if point.lanes == 1):
                         at = (point.area_saved_percent, point.ratio_lost_percent)
                         axis.plot(*at, "o", color="tab:blue")
-                        axis.annotate(point.variant, at, fontsize=7)
+                        axis.annotate(
+                            point.variant, at, (4, 4), textcoords="offset points", fontsize=7
+                        )
                     axis.set_xlabel("area saved, %")
                     axis.set_ylabel("ratio lost, %")
                 axis.set_title(f"{library}, {here[0].constraint_ps:g} ps", fontsize=9)
