@@ -87,6 +87,7 @@ EQUIVALENT = (
     ("no plane is one and pair", "encoder", r".*~\(one \^ pair\)"),
     ("no tag is above ZBX", "encoder choose decoder", r".*tag >= U\(_ZBX\)"),
     ("with one thread the part is there already", "codec", r"if threads >= 1:"),
+    ("no remainder is negative", "decoder", r"if chunk % every <= 0:"),
     ("pre is not negative", "reference_encoder", r"if pre <= 0:"),
     ("position comes to it in the end", "reference_encoder", r"while k != len\(planes\)"),
     (
@@ -97,7 +98,7 @@ EQUIVALENT = (
     (
         "the buffer is only longer",
         "decoder encoder",
-        r"body = np.zeros\(.*2 \* MARGIN( \^| \+) 2|planes = np.zeros\( 3[4-9] \* LANES",
+        r"body = np.zeros\(.*[2-9] \* MARGIN (\^|\+) [2-9]|planes = np.zeros\( 3[4-9] \* LANES",
     ),
     ("no bit is in both", "bits", r"x = .*0x3{16}\)\) \+ \(\(x & U\(0x3{16}\)\) <<"),
     ("keys are large", "decoder encoder choose", r"return _.* if key >= 1 else"),
