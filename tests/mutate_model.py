@@ -98,10 +98,12 @@ EQUIVALENT = (
     (
         "the buffer is only longer",
         "decoder encoder",
-        r"body = np.zeros\(.*[2-9] \* MARGIN (\^|\+) [2-9]|planes = np.zeros\( 3[4-9] \* LANES",
+        r"body = np.zeros\(BLOCKS_PER_CHUNK \* _WORDS .*[2-9] \* MARGIN (\^|\+) [2-9]"
+        r"|planes = np.zeros\( 3[4-9] \* LANES",
     ),
+    ("no bit is in both", "decoder", r"size = .* \^ \(np.int64"),
     ("no bit is in both", "bits", r"x = .*0x3{16}\)\) \+ \(\(x & U\(0x3{16}\)\) <<"),
-    ("keys are large", "decoder encoder choose", r"return _.* if key >= 1 else"),
+    ("keys are large", "decoder encoder choose", r"return _.* if key >= (1 else|0 else \( -1)"),
     ("without a fault nothing more is read", "decoder", r"return 0, .*0$"),
 )
 
