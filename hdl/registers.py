@@ -130,7 +130,7 @@ def document() -> str:
         "any other write, a write to what cannot be written and a refused descriptor, and an",
         "address where there is no register. The table below is `hdl/registers.py`, from which",
         "the hardware is made. A counter has what it counts two cycles later; what was popped,",
-        "when the write is answered.",
+        "for a read behind the cycle in which the write's answer is taken.",
         "",
         *_table(COMMON),
         "",
