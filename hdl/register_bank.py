@@ -97,15 +97,8 @@ class RegisterBank(wiring.Component):
         seen = Cat(strobes["SUBMIT"] & ~free, told & fault, told & done.framing)
         cleared = data[8:11] & strobes["CLEAR"].replicate(3)
         m.d.sync += sticky.eq((sticky & ~cleared) | seen)
-        # Counters run a cycle behind, which keeps their carries out of longer paths.
         completed, errors = Signal(_WORD), Signal(_WORD)
-        one_more, one_wrong = Signal(), Signal()
-        m.d.sync += [
-            one_more.eq(told),
-            one_wrong.eq(told & fault),
-            completed.eq(completed + one_more),
-            errors.eq(errors + one_wrong),
-        ]
+        m.d.sync += [completed.eq(completed + told), errors.eq(errors + (told & fault))]
 
         values: dict[str, Value] = {
             "STATUS": Cat(free, waits, Const(0, 6), sticky),
