@@ -75,16 +75,14 @@ class _Search:
 
     def _question(self) -> list[Term]:
         """The bits have their first value, and one of them has not in the next cycle."""
-        given, leaves = [], [self._terms.mk_false()]
+        given, leaves = [], [self._terms.mk_false()]  # "or" takes two terms at least
         for name, mask in self._masks.items():
             if name in self._registers:
                 given.append(self._first(self._registers[name], name, mask))
             leaves.append(
                 self._terms.mk_term(Kind.NOT, [self._first(self._after[name], name, mask)])
             )
-        return (
-            [*given, self._terms.mk_term(Kind.OR, leaves)] if len(leaves) > 1 else [*given, *leaves]
-        )
+        return [*given, self._terms.mk_term(Kind.OR, leaves)]
 
     def _left(self, given: list[Term]) -> bool:
         """Whether there is such a cycle; takes away the bits that leave their value in it."""
