@@ -51,8 +51,15 @@ def icarus() -> str | None:
 @functools.cache
 def icarus_version() -> str:
     """First line of what Icarus Verilog says of itself."""
-    done = subprocess.run([icarus() or "", "-V"], check=False, capture_output=True, text=True)
+    done = subprocess.run([_command(), "-V"], check=False, capture_output=True, text=True)
     return done.stdout.partition("\n")[0]
+
+
+def _command() -> str:
+    command = icarus()
+    if command is None:
+        raise SynthError("Icarus Verilog is not installed: apt install iverilog")
+    return command
 
 
 _LOCK = threading.Lock()
@@ -85,9 +92,7 @@ def lane_activities(component: Any, name: str, folder: Path) -> dict[str, tuple[
     SynthError
         If Icarus Verilog is missing or fails, or the lane stood still.
     """
-    command = icarus()
-    if command is None:
-        raise SynthError("Icarus Verilog is not installed: apt install iverilog")
+    command = _command()
     folder.mkdir(parents=True, exist_ok=True)
     text = verilog.verilog(component, name, flatten=True)
     size = _CHUNKS * 4096
